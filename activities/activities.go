@@ -1,0 +1,123 @@
+package activities
+
+import (
+	"context"
+	"errors"
+
+	"go.temporal.io/sdk/activity"
+	"go.temporal.io/sdk/converter"
+	sdktemporal "go.temporal.io/sdk/temporal"
+	sdkworker "go.temporal.io/sdk/worker"
+
+	"github.com/apcore-temporal/apcore-temporal/apcore"
+	"github.com/apcore-temporal/apcore-temporal/durable"
+	"github.com/apcore-temporal/apcore-temporal/temporal"
+)
+
+// Options configures [New]; the zero value is the default.
+type Options struct {
+	durable.InvokerOptions
+	// Namer makes the persisted names.
+	Namer durable.Namer
+}
+
+// Activities hosts the modules of one executor. Its methods may be called
+// concurrently.
+type Activities struct {
+	executor *apcore.Executor
+	invoker  *durable.Invoker
+	namer    durable.Namer
+}
+
+// New makes the activities of an executor. Errors are those of
+// [durable.NewInvoker].
+func New(executor *apcore.Executor, opts Options) (*Activities, error) {
+	invoker, err := durable.NewInvoker(executor, opts.InvokerOptions)
+	if err != nil {
+		return nil, err
+	}
+	return &Activities{executor: executor, invoker: invoker, namer: opts.Namer}, nil
+}
+
+// Registry is what activities are registered on: a worker, a plugin's registry,
+// or a test environment.
+type Registry interface {
+	RegisterActivityWithOptions(a any, options activity.RegisterOptions)
+	RegisterDynamicActivity(a any, options activity.DynamicRegisterOptions)
+}
+
+// Register seals the executor's registry and registers one activity for each of
+// its modules, the catalog, and a dynamic activity that answers for modules this
+// worker does not know.
+func (a *Activities) Register(registry Registry) {
+	a.executor.Registry().Seal("its activities were registered")
+	for _, id := range a.executor.Registry().IDs() {
+		registry.RegisterActivityWithOptions(a.call, activity.RegisterOptions{Name: a.namer.Unit(durable.OperationCall, id)})
+	}
+	registry.RegisterActivityWithOptions(a.catalog, activity.RegisterOptions{Name: a.namer.Catalog()})
+	registry.RegisterDynamicActivity(a.unknown, activity.DynamicRegisterOptions{})
+}
+
+// call is the activity of every module; the request says which.
+func (a *Activities) call(ctx context.Context, request durable.CallRequest) (*durable.CallResult, error) {
+	stop := heartbeat(ctx)
+	defer stop()
+	result, err := a.invoker.Invoke(ctx, request, int(activity.GetInfo(ctx).Attempt))
+	if err != nil {
+		return nil, a.outcome(ctx, request, err)
+	}
+	return result, nil
+}
+
+// outcome turns a failure into Temporal's terms. A cancellation that the server
+// asked for is reported as one; a worker that stops is not.
+func (a *Activities) outcome(ctx context.Context, request durable.CallRequest, err error) error {
+	var failure *durable.Failure
+	if !errors.As(err, &failure) {
+		failure = &durable.Failure{Err: apcore.NewError(apcore.CodeInternal, "module %q failed: %w", request.ModuleID, err).WithRetryable(new(false))}
+	}
+	if failure.Err.Code != apcore.CodeExecutionCancelled || ctx.Err() == nil {
+		return temporal.ActivityError(failure)
+	}
+	if errors.Is(context.Cause(ctx), sdkworker.ErrWorkerShutdown) {
+		return temporal.ActivityError(a.interrupted(request, failure))
+	}
+	return sdktemporal.NewCanceledError(failure.Map())
+}
+
+// interrupted is a call whose worker stopped under it.
+func (a *Activities) interrupted(request durable.CallRequest, failure *durable.Failure) *durable.Failure {
+	definition := a.executor.Registry().Definition(request.ModuleID)
+	repeats := definition != nil && durable.ClassOf(&definition.Annotations).Repeats()
+	if repeats || failure.NotStarted || request.AcceptRepeatedEffects {
+		return &durable.Failure{Err: apcore.NewError(apcore.CodeInternal, "the worker stopped while module %q was running", request.ModuleID), Retry: true, NotStarted: failure.NotStarted}
+	}
+	return &durable.Failure{Err: durable.OutcomeUnknown(request, "its worker stopped")}
+}
+
+// catalog lists the modules of this worker.
+func (a *Activities) catalog(context.Context) ([]apcore.ModuleRef, error) {
+	refs := []apcore.ModuleRef{}
+	for _, id := range a.executor.Registry().List(apcore.ListOptions{}) {
+		if definition := a.executor.Registry().Definition(id); definition != nil {
+			refs = append(refs, definition.ModuleRef)
+		}
+	}
+	return refs, nil
+}
+
+// unknown answers for activity types nobody registered: a module call that
+// another worker may know, or something that is not ours at all.
+func (a *Activities) unknown(ctx context.Context, args converter.EncodedValues) (*durable.CallResult, error) {
+	name := activity.GetInfo(ctx).ActivityType.Name
+	if _, _, ours := a.namer.ParseUnit(name); !ours {
+		return nil, sdktemporal.NewApplicationError("activity type "+name+" is not registered on this worker", "ActivityNotRegisteredError")
+	}
+	var request durable.CallRequest
+	if err := args.Get(&request); err != nil {
+		return nil, temporal.ActivityError(&durable.Failure{
+			Err: apcore.NewError(apcore.CodeInvalidInput, "activity %s got no call request: %w", name, err), NotStarted: true,
+		})
+	}
+	return a.call(ctx, request)
+}

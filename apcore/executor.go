@@ -1,0 +1,283 @@
+package apcore
+
+import (
+	"context"
+	"log/slog"
+	"sync"
+	"time"
+
+	"github.com/apcore-temporal/apcore-temporal/apcore/internal/jsonvalue"
+)
+
+// Defaults of [ExecutorOptions] (§11.6).
+const (
+	DefaultModuleTimeout   = 30 * time.Second
+	DefaultGlobalTimeout   = 60 * time.Second
+	DefaultMaxCallDepth    = 32
+	DefaultMaxModuleRepeat = 3
+)
+
+// Executor runs module calls through the eleven steps of the standard (apcore
+// §5.16, [StepNames]). It remembers nothing between calls. All methods may be
+// called concurrently; changes affect later calls only.
+type Executor struct {
+	registry *Registry
+	access   AccessControl
+	approval ApprovalHandler
+	policy   *ExecutionPolicy
+	redactor *Redactor
+	services any
+	onEvent  func(Event)
+	logger   *slog.Logger
+
+	defaultTimeout, globalTimeout time.Duration
+	maxDepth, maxRepeat           int
+	allowRewrite                  bool
+
+	mu         sync.RWMutex
+	middleware []Middleware
+	disabled   map[string]string
+
+	warned sync.Map // one warning per module and kind
+}
+
+// ExecutorOptions configures an [Executor]. The zero value runs every module
+// without access rules, approval or middleware, with the standard's limits.
+type ExecutorOptions struct {
+	// AccessControl decides who may call what; nil lets every call pass.
+	AccessControl AccessControl
+	// ApprovalHandler answers the approval gate. nil, or a nil pointer in it,
+	// means there is none: calls that need approval pass with one warning per
+	// module, unless Policy.Strict denies them.
+	ApprovalHandler ApprovalHandler
+	// Policy overrides what modules say about approval; nil changes nothing.
+	Policy *ExecutionPolicy
+	// Middleware is added in this order, see [Executor.Use].
+	Middleware []Middleware
+	// DefaultTimeout is the timer of modules without their own: zero means 30 s,
+	// NoTimeout none.
+	DefaultTimeout time.Duration
+	// GlobalTimeout bounds a call tree: zero means 60 s, NoTimeout nothing.
+	GlobalTimeout time.Duration
+	// MaxCallDepth bounds the call chain, 1 to 1000; zero means 32.
+	MaxCallDepth int
+	// MaxModuleRepeat bounds direct recursion, 1 to 100; zero means 3.
+	MaxModuleRepeat int
+	// RewriteAfterApproval lets middleware change inputs that an approver has
+	// decided about. By default such a call is denied, for nobody approved what
+	// would run.
+	RewriteAfterApproval bool
+	// Redaction says what is secret; the zero value uses the standard's keys.
+	Redaction RedactionConfig
+	// Services is given to contexts that carry none.
+	Services any
+	// OnEvent takes events; it must return soon. nil drops them.
+	OnEvent func(Event)
+	// Logger takes warnings; nil means slog.Default().
+	Logger *slog.Logger
+}
+
+// NewExecutor makes an executor over a registry. Options out of bounds fail
+// with GENERAL_INVALID_INPUT naming field, value and bound; a redaction pattern
+// that does not compile with CONFIG_INVALID.
+func NewExecutor(registry *Registry, opts ExecutorOptions) (*Executor, error) {
+	if registry == nil {
+		return nil, NewError(CodeInvalidInput, "an executor needs a registry")
+	}
+	if err := opts.validate(); err != nil {
+		return nil, err
+	}
+	redactor, err := NewRedactor(opts.Redaction)
+	if err != nil {
+		return nil, err
+	}
+	e := &Executor{
+		registry: registry, policy: opts.Policy, redactor: redactor,
+		services: opts.Services, onEvent: opts.OnEvent, logger: loggerOr(opts.Logger),
+		defaultTimeout: timeoutOr(opts.DefaultTimeout, DefaultModuleTimeout),
+		globalTimeout:  timeoutOr(opts.GlobalTimeout, DefaultGlobalTimeout),
+		maxDepth:       intOr(opts.MaxCallDepth, DefaultMaxCallDepth),
+		maxRepeat:      intOr(opts.MaxModuleRepeat, DefaultMaxModuleRepeat),
+		allowRewrite:   opts.RewriteAfterApproval,
+		disabled:       map[string]string{},
+	}
+	if !isNil(opts.AccessControl) {
+		e.access = opts.AccessControl
+	}
+	if !isNil(opts.ApprovalHandler) {
+		e.approval = opts.ApprovalHandler
+	}
+	for _, middleware := range opts.Middleware {
+		if err := e.Use(middleware); err != nil {
+			return nil, err
+		}
+	}
+	return e, nil
+}
+
+func (o *ExecutorOptions) validate() error {
+	for name, value := range map[string]time.Duration{"DefaultTimeout": o.DefaultTimeout, "GlobalTimeout": o.GlobalTimeout} {
+		if value < 0 && value != NoTimeout {
+			return NewError(CodeInvalidInput, "ExecutorOptions.%s is %v: give zero for the default, NoTimeout for none or a positive one", name, value)
+		}
+	}
+	if o.MaxCallDepth < 0 || o.MaxCallDepth > 1000 {
+		return NewError(CodeInvalidInput, "ExecutorOptions.MaxCallDepth is %d: give 1 to 1000, or zero for %d", o.MaxCallDepth, DefaultMaxCallDepth)
+	}
+	if o.MaxModuleRepeat < 0 || o.MaxModuleRepeat > 100 {
+		return NewError(CodeInvalidInput, "ExecutorOptions.MaxModuleRepeat is %d: give 1 to 100, or zero for %d", o.MaxModuleRepeat, DefaultMaxModuleRepeat)
+	}
+	return o.Policy.validate()
+}
+
+// Registry returns the registry the executor runs from.
+func (e *Executor) Registry() *Registry { return e.registry }
+
+// HasApprovalHandler reports whether anybody answers the approval gate.
+func (e *Executor) HasApprovalHandler() bool { return e.approval != nil }
+
+// NeedsApproval reports whether a call of the module would need approval by its
+// annotations and the policy; access rules may demand it on top. An unknown
+// module needs none.
+func (e *Executor) NeedsApproval(moduleID string) bool {
+	entry := e.registry.lookup(moduleID)
+	if entry == nil {
+		return false
+	}
+	needs, _, _ := e.policy.requirement(moduleID, entry.descriptor.Annotations)
+	return needs
+}
+
+// ModuleTimeout returns the timer of a module: its own, or else the executor's
+// default. NoTimeout means none.
+func (e *Executor) ModuleTimeout(moduleID string) time.Duration {
+	if entry := e.registry.lookup(moduleID); entry != nil && entry.descriptor.Timeout != 0 {
+		return entry.descriptor.Timeout
+	}
+	return e.defaultTimeout
+}
+
+// Redactor returns the executor's redactor.
+func (e *Executor) Redactor() *Redactor { return e.redactor }
+
+// Disable refuses later calls of a module with MODULE_DISABLED until
+// [Executor.Enable]. It affects this executor only.
+func (e *Executor) Disable(moduleID, reason string) {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	e.disabled[moduleID] = reason
+}
+
+// Enable allows calls of a module again.
+func (e *Executor) Enable(moduleID string) {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	delete(e.disabled, moduleID)
+}
+
+// Request is one call.
+type Request struct {
+	ModuleID string
+	// Inputs are copied; nil means {}.
+	Inputs map[string]any
+	// Context is the caller's own context, not one derived for the target; nil
+	// means a fresh one.
+	Context *Context
+	// VersionHint names a wanted version. This registry keeps one version per
+	// id, so a hint that differs from it only warns.
+	VersionHint string
+}
+
+// Outcome is what [Executor.Do] knows after a call, failed ones included.
+type Outcome struct {
+	// Output is the module's result, nil when the call failed.
+	Output map[string]any
+	// Context is the callee's context, nil when the call failed before step 1.
+	Context *Context
+	// Module says what ran; its ID is empty when no module was found.
+	Module ModuleRef
+	// Annotations of that module, effective.
+	Annotations Annotations
+	// Description of that module.
+	Description string
+	// Started reports whether step "execute" handed the inputs to the module, so
+	// that an effect may have happened. It stays set over a retry.
+	Started bool
+}
+
+// Call runs one module and returns its output. c is the caller's own context,
+// nil for a fresh one. Errors carry a code, see [CodeOf]; a pending approval is
+// an [ApprovalError] to resume by calling again with [ApprovalTokenKey].
+func (e *Executor) Call(ctx context.Context, moduleID string, inputs map[string]any, c *Context) (map[string]any, error) {
+	outcome, err := e.Do(ctx, Request{ModuleID: moduleID, Inputs: inputs, Context: c})
+	return outcome.Output, err
+}
+
+// Do is [Executor.Call] with the whole outcome, which is never nil.
+func (e *Executor) Do(ctx context.Context, request Request) (*Outcome, error) {
+	outcome := &Outcome{}
+	if err := ValidateModuleID(request.ModuleID); err != nil {
+		return outcome, err
+	}
+	caller := request.Context
+	if caller == nil {
+		caller = NewContext(ContextOptions{Logger: e.logger})
+	}
+	inputs, err := jsonvalue.CloneObject(request.Inputs)
+	if err != nil {
+		return outcome, NewError(CodeInvalidInput, "inputs of module %q are no JSON object: %w", request.ModuleID, err).
+			WithDetail("module_id", request.ModuleID)
+	}
+	for {
+		r := newRun(e, caller, request, inputs, outcome)
+		output, retry, err := r.run(ctx)
+		if retry == nil {
+			outcome.Output = output
+			return outcome, err
+		}
+		if inputs, err = jsonvalue.CloneObject(retry.Inputs); err != nil {
+			return outcome, NewError(CodeInternal, "a middleware asked to retry module %q with inputs that are no JSON: %w", request.ModuleID, err)
+		}
+	}
+}
+
+// Call invokes another module from inside a module, with the running call's
+// context and executor, and reads the output as Out. Outside a call it fails
+// with CONTEXT_BINDING_ERROR.
+func Call[Out any](ctx context.Context, moduleID string, inputs any) (Out, error) {
+	var out Out
+	c, ok := FromContext(ctx)
+	if !ok || c.Executor() == nil {
+		return out, NewError(CodeContextBinding, "module %q can be called so only from inside a module: use Executor.Call", moduleID)
+	}
+	data, err := EncodeJSON(inputs)
+	if err != nil {
+		return out, err
+	}
+	object, err := DecodeObject(data)
+	if err != nil {
+		return out, err
+	}
+	output, err := c.Executor().Call(ctx, moduleID, object, c)
+	if err != nil {
+		return out, err
+	}
+	if err := convert(output, &out); err != nil {
+		return out, NewError(CodeInvalidInput, "output of module %q does not fit %T", moduleID, out).WithDetail("module_id", moduleID)
+	}
+	return out, nil
+}
+
+func timeoutOr(value, fallback time.Duration) time.Duration {
+	if value == 0 {
+		return fallback
+	}
+	return value
+}
+
+func intOr(value, fallback int) int {
+	if value == 0 {
+		return fallback
+	}
+	return value
+}

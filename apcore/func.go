@@ -1,0 +1,269 @@
+package apcore
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"math/big"
+	"reflect"
+	"strings"
+	"time"
+
+	"github.com/apcore-temporal/apcore-temporal/apcore/internal/jsonvalue"
+	"github.com/apcore-temporal/apcore-temporal/apcore/internal/schema"
+)
+
+// Spec describes a function module. Only Description is required; the schemas
+// are inferred from the Go types unless they are given.
+type Spec struct {
+	Description   string
+	Annotations   Annotations
+	Name          string
+	Documentation string
+	Tags          []string
+	// Version is a semantic version; empty means 1.0.0.
+	Version  string
+	Metadata map[string]any
+	Examples []Example
+	// Timeout is the module's own timer: zero means the executor's default,
+	// [NoTimeout] none.
+	Timeout time.Duration
+	// InputSchema replaces the inferred schema; required for [NewRawFunc].
+	InputSchema map[string]any
+	// OutputSchema replaces the inferred schema; required for [NewRawFunc].
+	OutputSchema map[string]any
+}
+
+// FuncModule is a module made of a function, see [NewFunc] and [NewRawFunc].
+type FuncModule struct {
+	spec    Spec
+	execute func(ctx context.Context, inputs map[string]any) (map[string]any, error)
+}
+
+// NewFunc makes a module of an ordinary function (apcore §5.11). In and Out are
+// structs or maps with JSON tags; the schemas come from them, see the package
+// documentation for the tags. An Out that is no object arrives as
+// {"result": value}. fn finds the call's [Context] with [FromContext].
+//
+// It fails with FUNC_MISSING_TYPE_HINT or FUNC_MISSING_RETURN_TYPE when a type
+// has no schema, and with GENERAL_INVALID_INPUT when Description is empty.
+func NewFunc[In, Out any](fn func(ctx context.Context, in In) (Out, error), spec Spec) (*FuncModule, error) {
+	if fn == nil {
+		return nil, NewError(CodeInvalidInput, "the function of a module is nil")
+	}
+	if spec.InputSchema == nil {
+		inferred, err := schema.Infer(reflect.TypeFor[In]())
+		if err != nil {
+			return nil, NewError(CodeFuncMissingTypeHint, "no input schema for %v: %w", reflect.TypeFor[In](), err)
+		}
+		spec.InputSchema = inferred
+	}
+	wrap := !isObjectType(reflect.TypeFor[Out]())
+	if spec.OutputSchema == nil {
+		inferred, err := schema.Infer(reflect.TypeFor[Out]())
+		if err != nil {
+			return nil, NewError(CodeFuncMissingReturnType, "no output schema for %v: %w", reflect.TypeFor[Out](), err)
+		}
+		if wrap {
+			inferred = resultSchema(inferred)
+		}
+		spec.OutputSchema = inferred
+	}
+	return newFuncModule(spec, func(ctx context.Context, inputs map[string]any) (map[string]any, error) {
+		var in In
+		if err := decodeInto(inputs, &in); err != nil {
+			return nil, err
+		}
+		out, err := fn(ctx, in)
+		if err != nil {
+			return nil, err
+		}
+		return encodeOutput(out, wrap)
+	})
+}
+
+// NewRawFunc makes a module of a function over JSON objects, for those who
+// bring their own schemas; both are required. A nil result means {}. Numbers in
+// inputs are what the caller gave: Go numbers in process, json.Number when they
+// came as JSON.
+func NewRawFunc(fn func(ctx context.Context, inputs map[string]any) (map[string]any, error), spec Spec) (*FuncModule, error) {
+	switch {
+	case fn == nil:
+		return nil, NewError(CodeInvalidInput, "the function of a module is nil")
+	case spec.InputSchema == nil:
+		return nil, NewError(CodeFuncMissingTypeHint, "a raw function needs Spec.InputSchema; {} accepts any object")
+	case spec.OutputSchema == nil:
+		return nil, NewError(CodeFuncMissingReturnType, "a raw function needs Spec.OutputSchema; {} accepts any object")
+	}
+	return newFuncModule(spec, func(ctx context.Context, inputs map[string]any) (map[string]any, error) {
+		out, err := fn(ctx, inputs)
+		if out == nil && err == nil {
+			out = map[string]any{}
+		}
+		return out, err
+	})
+}
+
+func newFuncModule(spec Spec, execute func(context.Context, map[string]any) (map[string]any, error)) (*FuncModule, error) {
+	if strings.TrimSpace(spec.Description) == "" {
+		return nil, NewError(CodeInvalidInput, "a module needs a description: set Spec.Description")
+	}
+	return &FuncModule{spec: spec, execute: execute}, nil
+}
+
+// Register makes a module with [NewFunc] and registers it, the usual way to
+// bring a function into a registry. Its errors are those of both.
+func Register[In, Out any](r *Registry, id string, fn func(ctx context.Context, in In) (Out, error), spec Spec) error {
+	module, err := NewFunc(fn, spec)
+	if err != nil {
+		return AsError(err).WithDetail("module_id", id)
+	}
+	return r.Register(id, module, RegisterOptions{})
+}
+
+// Execute runs the function; the executor calls it.
+func (m *FuncModule) Execute(ctx context.Context, inputs map[string]any, _ *Context) (map[string]any, error) {
+	return m.execute(ctx, inputs)
+}
+
+// Description returns Spec.Description.
+func (m *FuncModule) Description() string { return m.spec.Description }
+
+// InputSchema returns the given or inferred schema.
+func (m *FuncModule) InputSchema() map[string]any { return m.spec.InputSchema }
+
+// OutputSchema returns the given or inferred schema.
+func (m *FuncModule) OutputSchema() map[string]any { return m.spec.OutputSchema }
+
+// Annotations returns Spec.Annotations.
+func (m *FuncModule) Annotations() Annotations { return m.spec.Annotations.Clone() }
+
+// Name returns Spec.Name.
+func (m *FuncModule) Name() string { return m.spec.Name }
+
+// Documentation returns Spec.Documentation.
+func (m *FuncModule) Documentation() string { return m.spec.Documentation }
+
+// Tags returns Spec.Tags.
+func (m *FuncModule) Tags() []string { return m.spec.Tags }
+
+// Version returns Spec.Version.
+func (m *FuncModule) Version() string { return m.spec.Version }
+
+// Metadata returns Spec.Metadata.
+func (m *FuncModule) Metadata() map[string]any { return m.spec.Metadata }
+
+// Examples returns Spec.Examples.
+func (m *FuncModule) Examples() []Example { return m.spec.Examples }
+
+// Timeout returns Spec.Timeout.
+func (m *FuncModule) Timeout() time.Duration { return m.spec.Timeout }
+
+func resultSchema(inner map[string]any) map[string]any {
+	return map[string]any{
+		"type": "object", "properties": map[string]any{"result": inner}, "required": []any{"result"},
+	}
+}
+
+func isObjectType(t reflect.Type) bool {
+	for t.Kind() == reflect.Pointer {
+		t = t.Elem()
+	}
+	if t.Kind() == reflect.Map {
+		return true
+	}
+	return t.Kind() == reflect.Struct && t != reflect.TypeFor[time.Time]()
+}
+
+// decodeInto reads inputs as a Go value. A number such as 4.0 satisfies an
+// integer schema but not Go's decoder, so a first failure is tried again with
+// integral numbers written as integers.
+func decodeInto(inputs map[string]any, target any) error {
+	data, err := jsonvalue.Encode(inputs)
+	if err != nil {
+		return NewError(CodeInvalidInput, "inputs are no JSON object: %w", err)
+	}
+	err = unmarshal(data, target)
+	var mismatch *json.UnmarshalTypeError
+	if errors.As(err, &mismatch) && strings.HasPrefix(mismatch.Value, "number") {
+		err = retryIntegral(data, target)
+	}
+	if err != nil {
+		return schemaError("inputs", []schema.Item{typeItem(err)})
+	}
+	return nil
+}
+
+func unmarshal(data []byte, target any) error {
+	decoder := json.NewDecoder(bytes.NewReader(data))
+	decoder.UseNumber()
+	return decoder.Decode(target)
+}
+
+func retryIntegral(data []byte, target any) error {
+	object, err := jsonvalue.DecodeObject(data)
+	if err != nil {
+		return err
+	}
+	again, err := jsonvalue.Encode(integral(object))
+	if err != nil {
+		return err
+	}
+	return unmarshal(again, target)
+}
+
+// integral rewrites 4.0 and 1e2 as 4 and 100; numbers of more than 40 digits
+// fit no Go integer and stay.
+func integral(value any) any {
+	switch value := value.(type) {
+	case map[string]any:
+		for key, item := range value {
+			value[key] = integral(item)
+		}
+	case []any:
+		for i, item := range value {
+			value[i] = integral(item)
+		}
+	case json.Number:
+		if !strings.ContainsAny(string(value), ".eE") || hasLongExponent(string(value)) {
+			return value
+		}
+		if ratio, ok := new(big.Rat).SetString(string(value)); ok && ratio.IsInt() {
+			return json.Number(ratio.Num().String())
+		}
+	}
+	return value
+}
+
+func hasLongExponent(number string) bool {
+	_, exponent, _ := strings.Cut(strings.ToLower(number), "e")
+	return len(strings.TrimLeft(exponent, "+-0")) > 2
+}
+
+// typeItem names the field of a decoding error; the value stays out, it may be secret.
+func typeItem(err error) schema.Item {
+	var mismatch *json.UnmarshalTypeError
+	if errors.As(err, &mismatch) {
+		path := ""
+		if mismatch.Field != "" {
+			path = "/" + strings.ReplaceAll(mismatch.Field, ".", "/")
+		}
+		return schema.Item{Path: path, Keyword: "type", Message: "does not fit the Go type " + mismatch.Type.String()}
+	}
+	return schema.Item{Keyword: "type", Message: "a field's text cannot be read as its Go type"}
+}
+
+func encodeOutput(out any, wrap bool) (map[string]any, error) {
+	if wrap {
+		out = map[string]any{"result": out}
+	}
+	data, err := jsonvalue.Encode(out)
+	if err != nil {
+		return nil, NewError(CodeModuleExecuteError, "the output cannot be written as JSON: %w", err).WithRetryable(new(false))
+	}
+	if string(data) == "null" {
+		return map[string]any{}, nil
+	}
+	return decodeObject(data)
+}

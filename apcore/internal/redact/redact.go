@@ -1,0 +1,147 @@
+// Package redact replaces secrets in JSON values: by what a schema marks, by the
+// names of fields, and by the form of texts.
+package redact
+
+import (
+	"fmt"
+	"regexp"
+	"slices"
+	"strings"
+	"sync"
+	"unicode"
+)
+
+// Mask stands where a secret was.
+const Mask = "***REDACTED***"
+
+// Config says what is secret.
+type Config struct {
+	// SensitiveKeys are names of fields: with * or ? an anchored glob, otherwise a
+	// part of the name. nil means the defaults, empty none.
+	SensitiveKeys []string
+	// Patterns are regular expressions over text values.
+	Patterns []string
+	// Replacement stands where a secret was; empty means Mask.
+	Replacement string
+}
+
+var defaultKeys = []string{
+	"_secret_*", "password", "passwd", "secret", "token", "api_key", "apikey", "apiKey", "access_key",
+	"private_key", "authorization", "auth", "credential", "cookie", "session", "bearer",
+}
+
+// DefaultSensitiveKeys returns a copy of the standard's list.
+func DefaultSensitiveKeys() []string { return slices.Clone(defaultKeys) }
+
+// protected fields are needed to follow a call and are never replaced.
+var protected = map[string]bool{"trace_id": true, "span_id": true, "caller_id": true, "module_id": true, "target_id": true}
+
+// Redactor applies a configuration; it may be used concurrently.
+type Redactor struct {
+	globs       []*regexp.Regexp
+	parts       []string
+	patterns    []*regexp.Regexp
+	replacement string
+	names       sync.Map // field name -> bool, for names seen before
+}
+
+// New compiles a configuration; a pattern that does not compile is an error.
+func New(config Config) (*Redactor, error) {
+	r := &Redactor{replacement: config.Replacement}
+	if r.replacement == "" {
+		r.replacement = Mask
+	}
+	keys := config.SensitiveKeys
+	if keys == nil {
+		keys = defaultKeys
+	}
+	for _, key := range keys {
+		switch {
+		case key == "":
+		case strings.ContainsAny(key, "*?"):
+			r.globs = append(r.globs, globPattern(key))
+		default:
+			r.parts = append(r.parts, normalize(key))
+		}
+	}
+	for _, pattern := range config.Patterns {
+		compiled, err := regexp.Compile("(?i)" + pattern)
+		if err != nil {
+			return nil, fmt.Errorf("pattern %q does not compile: %w", pattern, err)
+		}
+		r.patterns = append(r.patterns, compiled)
+	}
+	return r, nil
+}
+
+// globPattern is a glob of * and ? as a regular expression, which Go matches in
+// linear time.
+func globPattern(glob string) *regexp.Regexp {
+	var pattern strings.Builder
+	pattern.WriteString("(?is)^")
+	for _, char := range glob {
+		switch char {
+		case '*':
+			pattern.WriteString(".*")
+		case '?':
+			pattern.WriteString(".")
+		default:
+			pattern.WriteString(regexp.QuoteMeta(string(char)))
+		}
+	}
+	return regexp.MustCompile(pattern.String() + "$")
+}
+
+// normalize makes AccessKey, access-key and "access key" the same.
+func normalize(name string) string {
+	var out strings.Builder
+	runes := []rune(name)
+	for i, char := range runes {
+		switch {
+		case char == '-' || char == ' ':
+			out.WriteByte('_')
+		case unicode.IsUpper(char):
+			if i > 0 && (unicode.IsLower(runes[i-1]) || unicode.IsDigit(runes[i-1]) || i+1 < len(runes) && unicode.IsLower(runes[i+1]) && unicode.IsUpper(runes[i-1])) {
+				out.WriteByte('_')
+			}
+			out.WriteRune(unicode.ToLower(char))
+		default:
+			out.WriteRune(char)
+		}
+	}
+	return out.String()
+}
+
+// sensitive decides by name; the answer is remembered.
+func (r *Redactor) sensitive(name string) bool {
+	if known, ok := r.names.Load(name); ok {
+		return known.(bool) //nolint:forcetypeassert // only this function stores
+	}
+	answer := r.matches(name)
+	if len(name) < 64 {
+		r.names.Store(name, answer)
+	}
+	return answer
+}
+
+func (r *Redactor) matches(name string) bool {
+	if protected[name] {
+		return false
+	}
+	for _, glob := range r.globs {
+		if glob.MatchString(name) {
+			return true
+		}
+	}
+	plain := normalize(name)
+	return slices.ContainsFunc(r.parts, func(part string) bool { return strings.Contains(plain, part) })
+}
+
+// Object returns a deep copy of data without secrets; schema may be nil.
+func (r *Redactor) Object(data, schema map[string]any) map[string]any {
+	if data == nil {
+		return nil
+	}
+	w := &walk{redactor: r, root: schema}
+	return w.object(data, w.branches(schema))
+}

@@ -1,0 +1,88 @@
+package apcore
+
+import (
+	"context"
+	"errors"
+	"slices"
+)
+
+// fail enriches an error, offers it to the entered middleware and returns what
+// becomes of it. Cancellation is nobody's to recover (D-20).
+func (r *run) fail(ctx context.Context, err error) (map[string]any, *RetrySignal, error) {
+	err = r.propagate(err)
+	if CodeOf(err) == CodeExecutionCancelled {
+		return nil, nil, err
+	}
+	for _, middleware := range slices.Backward(r.entered) {
+		recovery := r.recovery(ctx, middleware, AsError(err))
+		switch {
+		case recovery == nil:
+		case recovery.Retry != nil:
+			return nil, recovery.Retry, nil
+		case recovery.Output != nil:
+			return recovery.Output, nil, nil
+		}
+	}
+	return nil, nil, err
+}
+
+func (r *run) recovery(ctx context.Context, middleware Middleware, failure *Error) (recovery *Recovery) {
+	var err error
+	defer func() {
+		if err != nil {
+			r.executor.logger.Error("apcore: error hook failed", "module_id", r.moduleID, "middleware", typeName(middleware), "error", err.Error())
+			recovery = nil
+		}
+	}()
+	defer recoverTo(&err, "error hook")
+	recovery, err = middleware.OnError(ctx, r.call(), failure)
+	return recovery
+}
+
+// propagate is algorithm A11 (§8.3): an error of this package keeps its code and
+// gets trace id, module id and call chain where they are missing, so that the
+// innermost module stays named; any other error is wrapped.
+func (r *run) propagate(err error) error {
+	own := AsError(err)
+	if own == nil {
+		return r.enrich(r.wrapForeign(err))
+	}
+	enriched := r.enrich(own)
+	var approval *ApprovalError
+	if errors.As(err, &approval) {
+		return &ApprovalError{Err: enriched, Result: approval.Result}
+	}
+	return enriched
+}
+
+func (r *run) enrich(err *Error) *Error {
+	e := err.clone()
+	if r.callee == nil {
+		return e
+	}
+	if e.TraceID == "" {
+		e.TraceID = r.callee.traceID
+	}
+	if _, named := e.Details["module_id"]; !named {
+		e.Details["module_id"] = r.moduleID
+	}
+	if _, chained := e.Details["call_chain"]; !chained {
+		e.Details["call_chain"] = anySlice(r.callee.chain)
+	}
+	return e
+}
+
+func (r *run) wrapForeign(err error) *Error {
+	switch {
+	case errors.Is(err, context.DeadlineExceeded):
+		return r.timeoutError(0).WithCause(err)
+	case errors.Is(err, context.Canceled):
+		return errCancelled().WithCause(err)
+	}
+	var code Code
+	if errors.As(err, &code) {
+		return NewError(code, "module %q failed with %s", r.moduleID, code)
+	}
+	return NewError(CodeModuleExecuteError, "module %q failed with %s: %w", r.moduleID, typeName(err), err).
+		WithDetail("reason", err.Error())
+}

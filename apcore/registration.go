@@ -1,0 +1,163 @@
+package apcore
+
+import (
+	"maps"
+	"slices"
+	"strings"
+
+	"github.com/apcore-temporal/apcore-temporal/apcore/internal/jsonvalue"
+	"github.com/apcore-temporal/apcore-temporal/apcore/internal/schema"
+)
+
+const defaultVersion = "1.0.0"
+
+// registration is a module with everything that can be worked out once: its
+// merged description and its compiled schemas. It is immutable.
+type registration struct {
+	module     Module
+	descriptor Descriptor
+	input      *schema.Validator
+	output     *schema.Validator
+}
+
+func newRegistration(id string, module Module, opts RegisterOptions) (*registration, error) {
+	if isNil(module) {
+		return nil, NewError(CodeInvalidInput, "module %q is nil", id).WithDetail("module_id", id)
+	}
+	description, err := describe(id, module, opts)
+	if err != nil {
+		return nil, err
+	}
+	entry := &registration{module: module, descriptor: *description}
+	if entry.input, err = compile(id, "input schema", description.InputSchema); err != nil {
+		return nil, err
+	}
+	if entry.output, err = compile(id, "output schema", description.OutputSchema); err != nil {
+		return nil, err
+	}
+	return entry, nil
+}
+
+// describe reads the optional members of a module and merges the declared layer
+// over them (§4.13).
+func describe(id string, module Module, opts RegisterOptions) (*Descriptor, error) {
+	d := &Descriptor{Description: module.Description()}
+	d.ID = id
+	if strings.TrimSpace(d.Description) == "" {
+		return nil, NewError(CodeInvalidInput, "module %q has no description", id).WithDetail("module_id", id)
+	}
+	var err error
+	if d.Annotations, err = annotationsOf(id, module, opts.Annotations); err != nil {
+		return nil, err
+	}
+	if d.InputSchema, err = schemaOf(id, "input schema", module.InputSchema()); err != nil {
+		return nil, err
+	}
+	if d.OutputSchema, err = schemaOf(id, "output schema", module.OutputSchema()); err != nil {
+		return nil, err
+	}
+	if d.SchemaHash, err = jsonvalue.Hash(map[string]any{"input": d.InputSchema, "output": d.OutputSchema}); err != nil {
+		return nil, NewError(CodeSchemaParse, "schemas of module %q: %w", id, err)
+	}
+	readOptional(d, module)
+	if opts.Version != "" {
+		d.Version = opts.Version
+	}
+	if d.Version == "" {
+		d.Version = defaultVersion
+	}
+	for key, value := range opts.Metadata {
+		d.Metadata[key] = value
+	}
+	if d.Timeout < 0 && d.Timeout != NoTimeout {
+		return nil, NewError(CodeInvalidInput, "module %q has a timeout of %v: give zero for the default, NoTimeout for none or a positive one", id, d.Timeout).
+			WithDetail("module_id", id)
+	}
+	return d, nil
+}
+
+func readOptional(d *Descriptor, module Module) {
+	d.Metadata = map[string]any{}
+	if m, ok := module.(Described); ok {
+		maps.Copy(d.Metadata, m.Metadata())
+	}
+	if m, ok := module.(Named); ok {
+		d.Name = m.Name()
+	}
+	if m, ok := module.(Documented); ok {
+		d.Documentation = m.Documentation()
+	}
+	if m, ok := module.(Tagged); ok {
+		d.Tags = slices.Clone(m.Tags())
+	}
+	if m, ok := module.(Versioned); ok {
+		d.Version = m.Version()
+	}
+	if m, ok := module.(Exemplified); ok {
+		d.Examples = slices.Clone(m.Examples())
+	}
+	if m, ok := module.(Timed); ok {
+		d.Timeout = m.Timeout()
+	}
+}
+
+// annotationsOf reads both forms of annotations and lets the declared layer
+// only ever add requires_approval and destructive (D-96).
+func annotationsOf(id string, module Module, declared *Annotations) (Annotations, error) {
+	var own Annotations
+	switch m := module.(type) {
+	case Annotated:
+		own = m.Annotations().Clone()
+	case AnnotatedMap:
+		var err error
+		if own, err = AnnotationsFromMap(m.Annotations()); err != nil {
+			return own, NewError(CodeInvalidInput, "annotations of module %q: %w", id, err).WithDetail("module_id", id)
+		}
+	}
+	if declared != nil {
+		own.RequiresApproval = own.RequiresApproval || declared.RequiresApproval
+		own.Destructive = own.Destructive || declared.Destructive
+	}
+	return own, nil
+}
+
+func schemaOf(id, what string, given map[string]any) (map[string]any, error) {
+	clone, err := jsonvalue.CloneObject(given)
+	if err != nil {
+		return nil, NewError(CodeSchemaParse, "%s of module %q is no JSON: %w", what, id, err).WithDetail("module_id", id)
+	}
+	return clone, nil
+}
+
+func compile(id, what string, given map[string]any) (*schema.Validator, error) {
+	validator, err := schema.Compile(given)
+	if err != nil {
+		return nil, NewError(CodeSchemaParse, "%s of module %q cannot be enforced: %w", what, id, err).WithDetail("module_id", id)
+	}
+	return validator, nil
+}
+
+// describe returns a copy that callers may change.
+func (e *registration) describe() *Descriptor {
+	d := e.descriptor
+	d.Annotations = d.Annotations.Clone()
+	d.Tags = slices.Clone(d.Tags)
+	d.Examples = slices.Clone(d.Examples)
+	d.Metadata = maps.Clone(d.Metadata)
+	d.InputSchema, _ = jsonvalue.CloneObject(d.InputSchema)
+	d.OutputSchema, _ = jsonvalue.CloneObject(d.OutputSchema)
+	return &d
+}
+
+func (e *registration) matches(opts ListOptions) bool {
+	d := &e.descriptor
+	if d.Annotations.Hidden && !opts.Hidden || !strings.HasPrefix(d.ID, opts.Prefix) {
+		return false
+	}
+	for _, tag := range opts.Tags {
+		if !slices.Contains(d.Tags, tag) && !slices.Contains(stringsOf(d.Metadata["tags"]), tag) {
+			return false
+		}
+	}
+	return true
+}

@@ -1,0 +1,262 @@
+package apcore
+
+import (
+	"context"
+	"slices"
+	"time"
+
+	"github.com/apcore-temporal/apcore-temporal/apcore/internal/jsonvalue"
+)
+
+// run is one pass through the pipeline.
+type run struct {
+	executor *Executor
+	moduleID string
+	hint     string
+	caller   *Context
+	inputs   map[string]any
+	outcome  *Outcome
+
+	entry    *registration
+	callee   *Context
+	release  func()
+	token    string // the approval token, still in inputs until the gate
+	aclAsks  bool
+	approved string // digest of the inputs an approver has seen
+	chain    []Middleware
+	entered  []Middleware
+	output   map[string]any
+}
+
+// step is one of the eleven.
+type step struct {
+	name string
+	run  func(*run, context.Context) error
+}
+
+// standardSteps is the pipeline of §5.16 in its order.
+var standardSteps = [...]step{
+	{"context_creation", (*run).createContext},
+	{"call_chain_guard", (*run).guardCallChain},
+	{"module_lookup", (*run).lookUpModule},
+	{"acl_check", (*run).checkAccess},
+	{"approval_gate", (*run).passApprovalGate},
+	{"middleware_before", (*run).middlewareBefore},
+	{"input_validation", (*run).validateInputs},
+	{"execute", (*run).execute},
+	{"output_validation", (*run).validateOutput},
+	{"middleware_after", (*run).middlewareAfter},
+	{"return_result", (*run).returnResult},
+}
+
+// StepNames returns the names of the eleven steps in their order (§5.16).
+func StepNames() []string {
+	names := make([]string, len(standardSteps))
+	for i, s := range standardSteps {
+		names[i] = s.name
+	}
+	return names
+}
+
+func newRun(e *Executor, caller *Context, request Request, inputs map[string]any, outcome *Outcome) *run {
+	e.mu.RLock()
+	defer e.mu.RUnlock()
+	return &run{
+		executor: e, moduleID: request.ModuleID, hint: request.VersionHint,
+		caller: caller, inputs: inputs, outcome: outcome, chain: e.middleware, release: func() {},
+	}
+}
+
+// run takes the steps; a failure is enriched (§8.3) and offered to the entered
+// middleware. The context of a step carries the callee and ends with its token
+// only inside the module, so that hooks outlive the timer.
+func (r *run) run(ctx context.Context) (output map[string]any, retry *RetrySignal, err error) {
+	defer func() { r.release() }()
+	for i := range standardSteps {
+		if i == 1 {
+			ctx = intoContext(ctx, r.callee)
+		}
+		if err := r.take(ctx, &standardSteps[i]); err != nil {
+			return r.fail(ctx, err)
+		}
+	}
+	return r.output, nil, nil
+}
+
+// take runs one step; a panic in a hook or handler is a failure, never a pass.
+func (r *run) take(ctx context.Context, s *step) (err error) {
+	defer recoverTo(&err, "step "+s.name)
+	return s.run(r, ctx)
+}
+
+func (r *run) createContext(ctx context.Context) error {
+	if err := r.caller.bind(r.executor); err != nil {
+		return err
+	}
+	callee := r.caller.Child(r.moduleID)
+	if callee.services == nil {
+		callee.services = r.executor.services
+	}
+	if callee.deadline.IsZero() && r.executor.globalTimeout != NoTimeout {
+		callee.deadline = time.Now().Add(r.executor.globalTimeout)
+	}
+	callee.token, r.release = linkedToken(ctx, r.caller.token)
+	r.callee, r.outcome.Context = callee, callee
+	return nil
+}
+
+func (r *run) guardCallChain(ctx context.Context) error {
+	if err := r.interrupted(ctx); err != nil {
+		return err
+	}
+	return GuardCallChain(r.moduleID, r.callee.chain, r.executor.maxDepth, r.executor.maxRepeat)
+}
+
+// interrupted answers for a call whose token has ended: by its caller's
+// deadline or by cancellation.
+func (r *run) interrupted(ctx context.Context) error {
+	if ctx.Err() == context.DeadlineExceeded { //nolint:errorlint // Err returns the bare value
+		return r.timeoutError(0).WithCause(context.DeadlineExceeded)
+	}
+	return r.callee.token.Check()
+}
+
+func (r *run) lookUpModule(context.Context) error {
+	r.entry = r.executor.registry.lookup(r.moduleID)
+	if r.entry == nil {
+		return NewError(CodeModuleNotFound, "no module %q is registered", r.moduleID).WithDetail("module_id", r.moduleID)
+	}
+	d := &r.entry.descriptor
+	r.outcome.Module, r.outcome.Annotations, r.outcome.Description = d.ModuleRef, d.Annotations, d.Description
+	if reason, off := r.executor.disabledReason(r.moduleID); off {
+		return NewError(CodeModuleDisabled, "module %q is disabled%s", r.moduleID, suffix(reason)).WithDetail("module_id", r.moduleID)
+	}
+	if r.hint != "" && r.hint != d.Version {
+		r.executor.warnOnce("hint:"+r.moduleID+r.hint, "apcore: another version than the hinted one runs", "module_id", r.moduleID, "hint", r.hint, "version", d.Version)
+	}
+	r.redactInputs()
+	return nil
+}
+
+func (r *run) redactInputs() {
+	r.callee.redactedInputs = r.executor.redactor.Redact(r.inputs, r.entry.descriptor.InputSchema)
+	delete(r.callee.redactedInputs, ApprovalTokenKey)
+}
+
+func (r *run) checkAccess(ctx context.Context) error {
+	if r.executor.access == nil {
+		return nil
+	}
+	request := AccessRequest{CallerID: r.callee.callerID, TargetID: r.moduleID, Context: r.callee, ArgumentKeys: r.argumentKeys()}
+	if request.CallerID == "" {
+		request.CallerID = ExternalCaller
+	}
+	decision, err := r.decideAccess(ctx, request)
+	r.aclAsks = decision.ApprovalRequired
+	if decision.Allowed && err == nil {
+		return nil
+	}
+	r.executor.emit(EventACLDenied, r.moduleID, "warn", map[string]any{
+		"caller_id": request.CallerID, "reason": decision.Reason, "trace_id": r.callee.traceID,
+	})
+	return NewError(CodeACLDenied, "access of %s to module %q is denied", request.CallerID, r.moduleID).
+		WithDetail("caller_id", request.CallerID).WithDetail("target_id", r.moduleID)
+}
+
+// decideAccess treats a panic as a denial.
+func (r *run) decideAccess(ctx context.Context, request AccessRequest) (decision AccessDecision, err error) {
+	defer func() {
+		if err != nil {
+			r.executor.logger.Error("apcore: access control failed, the call is denied", "module_id", r.moduleID, "error", err.Error())
+			decision = AccessDecision{Reason: "handler_error"}
+		}
+	}()
+	defer recoverTo(&err, "access control")
+	return r.executor.access.CheckAccess(ctx, request), nil
+}
+
+func (r *run) argumentKeys() []string {
+	keys := make([]string, 0, len(r.inputs))
+	for key := range r.inputs {
+		if key != ApprovalTokenKey {
+			keys = append(keys, key)
+		}
+	}
+	slices.Sort(keys)
+	return keys
+}
+
+func (r *run) middlewareBefore(ctx context.Context) error {
+	for _, middleware := range r.chain {
+		r.entered = append(r.entered, middleware)
+		replaced, err := middleware.Before(ctx, r.call())
+		if err != nil {
+			return err
+		}
+		if replaced == nil {
+			continue
+		}
+		if r.inputs, err = jsonvalue.CloneObject(replaced); err != nil {
+			return NewError(CodeInternal, "middleware %s returned inputs that are no JSON: %w", typeName(middleware), err)
+		}
+	}
+	return nil
+}
+
+func (r *run) call() *MiddlewareCall {
+	return &MiddlewareCall{ModuleID: r.moduleID, Inputs: r.inputs, Context: r.callee}
+}
+
+func (r *run) validateInputs(context.Context) error {
+	if len(r.entered) > 0 {
+		if err := r.unchangedSinceApproval(); err != nil {
+			return err
+		}
+		r.redactInputs()
+	}
+	if items := r.entry.input.Validate(r.inputs); len(items) > 0 {
+		return schemaError("inputs", items)
+	}
+	return nil
+}
+
+func (r *run) validateOutput(context.Context) error {
+	output, err := jsonvalue.CloneObject(r.output)
+	if err != nil {
+		return NewError(CodeModuleExecuteError, "the output of module %q is no JSON object: %w", r.moduleID, err).WithRetryable(new(false))
+	}
+	r.output = output
+	if items := r.entry.output.Validate(output); len(items) > 0 {
+		return schemaError("output", items)
+	}
+	r.callee.redactedOutput = r.executor.redactor.Redact(output, r.entry.descriptor.OutputSchema)
+	return nil
+}
+
+func (r *run) middlewareAfter(ctx context.Context) error {
+	for _, middleware := range slices.Backward(r.chain) {
+		replaced, err := middleware.After(ctx, r.call(), r.output)
+		if err != nil {
+			return err
+		}
+		if replaced != nil {
+			r.output = replaced
+		}
+	}
+	return nil
+}
+
+func (r *run) returnResult(context.Context) error { return nil }
+
+func (e *Executor) disabledReason(moduleID string) (reason string, off bool) {
+	e.mu.RLock()
+	defer e.mu.RUnlock()
+	reason, off = e.disabled[moduleID]
+	return reason, off
+}
+
+func (e *Executor) warnOnce(key, message string, args ...any) {
+	if _, seen := e.warned.LoadOrStore(key, true); !seen {
+		e.logger.Warn(message, args...)
+	}
+}

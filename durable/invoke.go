@@ -1,0 +1,300 @@
+package durable
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"log/slog"
+	"time"
+
+	"github.com/apcore-temporal/apcore-temporal/apcore"
+)
+
+// DefaultApprovalTimeout is how long an approval may take unless told otherwise.
+const DefaultApprovalTimeout = 24 * time.Hour
+
+// DefaultMaxOutputBytes keeps an output below what engines carry.
+const DefaultMaxOutputBytes = 1 << 20
+
+// Invoker runs the units of durable calls on a worker: it rebuilds the context,
+// checks what a decision is bound to, runs the executor and decides what an
+// error means. It may be used concurrently.
+type Invoker struct {
+	executor *apcore.Executor
+	opts     InvokerOptions
+}
+
+// InvokerOptions configures an [Invoker]; the zero value is the default.
+type InvokerOptions struct {
+	// ApprovalTimeout is how long an approval may take when the call does not
+	// say: zero means 24 h, NoDeadline means for ever.
+	ApprovalTimeout time.Duration
+	// SealKey makes grants unforgeable by other parts of the run; all workers of
+	// a queue need the same key. Empty means no seal.
+	SealKey []byte
+	// MaxOutputBytes bounds a module's output as JSON; zero means 1 MiB.
+	MaxOutputBytes int
+	// VerifyContext may refuse a context that a client claims; nil trusts all.
+	VerifyContext func(ctx context.Context, c *apcore.Context) error
+	// Logger takes warnings; nil means slog.Default().
+	Logger *slog.Logger
+}
+
+// NoDeadline makes an approval wait for ever.
+const NoDeadline time.Duration = -1
+
+// NewInvoker makes an invoker. Options out of bounds fail with
+// GENERAL_INVALID_INPUT.
+func NewInvoker(executor *apcore.Executor, opts InvokerOptions) (*Invoker, error) {
+	if executor == nil {
+		return nil, newError(apcore.CodeInvalidInput, "an invoker needs an executor")
+	}
+	if opts.ApprovalTimeout < 0 && opts.ApprovalTimeout != NoDeadline {
+		return nil, newError(apcore.CodeInvalidInput, "InvokerOptions.ApprovalTimeout is %v: give zero for 24 h, NoDeadline for none or a positive one", opts.ApprovalTimeout)
+	}
+	if opts.MaxOutputBytes < 0 {
+		return nil, newError(apcore.CodeInvalidInput, "InvokerOptions.MaxOutputBytes is %d: give a positive number, or zero for 1 MiB", opts.MaxOutputBytes)
+	}
+	if opts.ApprovalTimeout == 0 {
+		opts.ApprovalTimeout = DefaultApprovalTimeout
+	}
+	if opts.MaxOutputBytes == 0 {
+		opts.MaxOutputBytes = DefaultMaxOutputBytes
+	}
+	if opts.Logger == nil {
+		opts.Logger = slog.Default()
+	}
+	opts.SealKey = bytes.Clone(opts.SealKey)
+	return &Invoker{executor: executor, opts: opts}, nil
+}
+
+// Invoke runs one attempt, counted from 1. A pending approval is a result, not
+// an error; every error is a [*Failure].
+func (i *Invoker) Invoke(ctx context.Context, request CallRequest, attempt int) (*CallResult, error) {
+	call, err := i.prepare(ctx, request, attempt)
+	if err != nil {
+		return nil, &Failure{Err: apcore.AsError(err).WithRetryable(new(false)), NotStarted: true}
+	}
+	before := publicData(call.context)
+	outcome, err := i.executor.Do(intoContext(ctx, call.invocation), apcore.Request{
+		ModuleID: request.ModuleID, Inputs: call.inputs, Context: call.context, VersionHint: request.VersionHint,
+	})
+	if err != nil {
+		return i.unfinished(request, outcome, err)
+	}
+	return i.completed(request, outcome, changedData(before, call.context))
+}
+
+// prepared is a decoded request.
+type prepared struct {
+	inputs     map[string]any
+	context    *apcore.Context
+	invocation *invocation
+}
+
+func (i *Invoker) prepare(ctx context.Context, request CallRequest, attempt int) (*prepared, error) {
+	if request.V > WireVersion {
+		return nil, newError(apcore.CodeInvalidInput, "call request has version %d, this worker reads up to %d: update the worker", request.V, WireVersion)
+	}
+	inputs, err := apcore.DecodeObject(request.Inputs)
+	if err != nil {
+		return nil, newError(apcore.CodeInvalidInput, "inputs of module %q: %w", request.ModuleID, err)
+	}
+	if _, brought := inputs[apcore.ApprovalTokenKey]; brought {
+		return nil, newError(CodeTokenRefused, "inputs of module %q bring their own %s", request.ModuleID, apcore.ApprovalTokenKey)
+	}
+	wire, err := apcore.DecodeObject(request.Context)
+	if err != nil {
+		return nil, newError(apcore.CodeInvalidInput, "context of the call of module %q: %w", request.ModuleID, err)
+	}
+	call := &prepared{inputs: inputs, context: apcore.DeserializeContext(wire)}
+	if err := i.verify(ctx, call.context); err != nil {
+		return nil, err
+	}
+	if err := i.guardAttempt(request, attempt); err != nil {
+		return nil, err
+	}
+	if err := i.redeem(request, call); err != nil {
+		return nil, err
+	}
+	call.context.Data().Set(IdempotencyKey, keyOf(request))
+	call.context.Data().Set(AttemptKey, attempt)
+	call.invocation = &invocation{request: request, depth: call.context.Depth() + 1}
+	return call, nil
+}
+
+func (i *Invoker) verify(ctx context.Context, c *apcore.Context) error {
+	if i.opts.VerifyContext == nil {
+		return nil
+	}
+	if err := i.opts.VerifyContext(ctx, c); err != nil {
+		return newError(apcore.CodeACLDenied, "the call's context is refused: %w", err)
+	}
+	return nil
+}
+
+// guardAttempt refuses to repeat what may have had its effect, whatever the
+// engine's schedule says.
+func (i *Invoker) guardAttempt(request CallRequest, attempt int) error {
+	if attempt <= 1 || request.AcceptRepeatedEffects {
+		return nil
+	}
+	definition := i.executor.Registry().Definition(request.ModuleID)
+	if definition == nil || ClassOf(&definition.Annotations).Repeats() {
+		return nil
+	}
+	return OutcomeUnknown(request, "an earlier attempt may have run, and the module is neither readonly nor idempotent")
+}
+
+// redeem checks a resumed call's grant and puts the approval token in place.
+func (i *Invoker) redeem(request CallRequest, call *prepared) error {
+	if request.Decision == nil && request.Grant == nil {
+		return nil
+	}
+	if request.Decision == nil || request.Grant == nil {
+		return newError(CodeGrantMissing, "a resumed call needs both grant and decision")
+	}
+	definition := i.executor.Registry().Definition(request.ModuleID)
+	if definition == nil {
+		return nil // the executor answers with MODULE_NOT_FOUND
+	}
+	now, err := i.binding(request, definition.ModuleRef, call)
+	if err != nil {
+		return err
+	}
+	if err := request.Grant.check(now, *request.Decision, i.opts.SealKey); err != nil {
+		return err
+	}
+	call.inputs[apcore.ApprovalTokenKey] = request.Decision.ApprovalID
+	return nil
+}
+
+// binding is what an approval of this call, as it stands, would be bound to.
+func (i *Invoker) binding(request CallRequest, module apcore.ModuleRef, call *prepared) (Grant, error) {
+	digest, err := apcore.ContentHash(call.inputs)
+	return Grant{
+		CallID: request.CallID, Module: module, ArgumentsDigest: digest,
+		Requester: Requester(call.context.Identity()),
+	}, err
+}
+
+func keyOf(request CallRequest) string {
+	if request.IdempotencyKey != "" {
+		return request.IdempotencyKey
+	}
+	return request.CallID
+}
+
+// unfinished tells a pending approval from a failure.
+func (i *Invoker) unfinished(request CallRequest, outcome *apcore.Outcome, err error) (*CallResult, error) {
+	failure := i.classify(request, outcome, err)
+	if failure.Err.Code != apcore.CodeApprovalPending {
+		return nil, failure
+	}
+	if failure.Err.ModuleID() != request.ModuleID || outcome.Started {
+		return nil, &Failure{Err: nestedApproval(request, failure.Err), NotStarted: failure.NotStarted}
+	}
+	id, ok := apcore.PendingApproval(err)
+	if !ok {
+		return nil, failure
+	}
+	approval, err := i.issue(request, outcome, id)
+	if err != nil {
+		return nil, &Failure{Err: apcore.AsError(err), NotStarted: true}
+	}
+	return &CallResult{V: WireVersion, Status: StatusApprovalPending, Approval: approval, Module: outcome.Module}, nil
+}
+
+func nestedApproval(request CallRequest, inner *apcore.Error) *apcore.Error {
+	return newError(CodeNestedApproval, "module %q called module %q, which needs approval: an approval can be waited for only between calls of a workflow",
+		request.ModuleID, inner.ModuleID()).
+		WithDetail("module_id", request.ModuleID).WithDetail("pending_module_id", inner.ModuleID()).
+		WithSuggestion("call " + inner.ModuleID() + " from the workflow and pass its result on")
+}
+
+// issue makes the approval that the run shows and the grant inside it.
+func (i *Invoker) issue(request CallRequest, outcome *apcore.Outcome, id string) (*Approval, error) {
+	inputs, err := apcore.DecodeObject(request.Inputs)
+	if err != nil {
+		return nil, err
+	}
+	grant, err := i.binding(request, outcome.Module, &prepared{inputs: inputs, context: outcome.Context})
+	if err != nil {
+		return nil, err
+	}
+	grant.ApprovalID, grant.RequestedAt = id, request.RequestedAt
+	if timeout := i.approvalTimeout(request); timeout != NoDeadline {
+		grant.Deadline = request.RequestedAt.Add(timeout)
+	}
+	grant.Seal = grant.seal(i.opts.SealKey)
+	annotations := outcome.Annotations
+	annotations.RequiresApproval = true
+	return &Approval{
+		Grant: grant, Status: ApprovalIsPending, Description: outcome.Description, Annotations: annotations,
+		Arguments: outcome.Context.RedactedInputs(), CallerID: outcome.Context.CallerID(), Identity: outcome.Context.Identity(),
+	}, nil
+}
+
+func (i *Invoker) approvalTimeout(request CallRequest) time.Duration {
+	switch {
+	case request.ApprovalTimeoutMS < 0:
+		return NoDeadline
+	case request.ApprovalTimeoutMS > 0:
+		return time.Duration(request.ApprovalTimeoutMS) * time.Millisecond
+	default:
+		return i.opts.ApprovalTimeout
+	}
+}
+
+// classify decides what an executor's error means for the call.
+func (i *Invoker) classify(request CallRequest, outcome *apcore.Outcome, err error) *Failure {
+	e := apcore.AsError(err)
+	if e == nil {
+		e = apcore.NewError(apcore.CodeInternal, "module %q failed: %w", request.ModuleID, err)
+	}
+	ownNotFound := e.Code == apcore.CodeModuleNotFound && !outcome.Started && outcome.Module.ID == ""
+	failure := &Failure{Err: e, NotStarted: !outcome.Started, Retry: retries(e, ownNotFound), RetryAfter: retryAfter(err)}
+	if outcome.Module.ID == "" || ClassOf(&outcome.Annotations).Repeats() || !outcome.Started {
+		return failure
+	}
+	if lost(e) {
+		failure.Err = OutcomeUnknown(request, "it ended with "+string(e.Code)+" while the module was running").WithCause(e)
+	}
+	if !request.AcceptRepeatedEffects {
+		failure.Retry = false
+	}
+	return failure
+}
+
+// lost reports whether the call returned while its module was still at work.
+func lost(e *apcore.Error) bool { return e.Code == apcore.CodeModuleTimeout }
+
+// RetryAfter is implemented by module errors that know when another attempt
+// makes sense.
+type RetryAfter interface {
+	error
+	RetryAfter() time.Duration
+}
+
+func retryAfter(err error) time.Duration {
+	var hint RetryAfter
+	if errors.As(err, &hint) {
+		return hint.RetryAfter()
+	}
+	return 0
+}
+
+func (i *Invoker) completed(request CallRequest, outcome *apcore.Outcome, data map[string][]byte) (*CallResult, error) {
+	output, err := apcore.EncodeJSON(outcome.Output)
+	if err != nil {
+		return nil, &Failure{Err: apcore.AsError(err)}
+	}
+	if len(output) > i.opts.MaxOutputBytes {
+		return nil, &Failure{Err: newError(CodePayloadTooLarge, "output of module %q has %d bytes, %d are allowed: return a reference instead",
+			request.ModuleID, len(output), i.opts.MaxOutputBytes).
+			WithDetail("module_id", request.ModuleID).WithDetail("path", "output").WithDetail("size", len(output)).WithDetail("limit", i.opts.MaxOutputBytes)}
+	}
+	result := &CallResult{V: WireVersion, Status: StatusCompleted, Output: output, Module: outcome.Module}
+	result.setData(data)
+	return result, nil
+}

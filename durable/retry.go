@@ -1,0 +1,151 @@
+package durable
+
+import (
+	"slices"
+	"time"
+
+	"github.com/apcore-temporal/apcore-temporal/apcore"
+)
+
+// Class says what repeating a call may cost.
+type Class string
+
+// The three classes.
+const (
+	// ClassSafe: readonly and not destructive; repeating changes nothing.
+	ClassSafe Class = "safe"
+	// ClassIdempotent: repeating with the same idempotency key has one effect.
+	ClassIdempotent Class = "idempotent"
+	// ClassAtMostOnce: everything else, an unknown module included. A call that
+	// may have started is never repeated.
+	ClassAtMostOnce Class = "at_most_once"
+)
+
+// ClassOf reads the class from a module's annotations; nil means the module is
+// unknown. Contradictions fall to the safer class.
+func ClassOf(annotations *apcore.Annotations) Class {
+	switch {
+	case annotations == nil:
+		return ClassAtMostOnce
+	case annotations.Readonly && !annotations.Destructive:
+		return ClassSafe
+	case annotations.Idempotent:
+		return ClassIdempotent
+	default:
+		return ClassAtMostOnce
+	}
+}
+
+// Contradiction names what does not fit together in annotations, empty if all
+// does.
+func Contradiction(annotations apcore.Annotations) string {
+	if annotations.Readonly && annotations.Destructive {
+		return "readonly and destructive exclude each other; the module counts as destructive"
+	}
+	return ""
+}
+
+// Repeats reports whether a call of the class may run again after it started.
+func (c Class) Repeats() bool { return c == ClassSafe || c == ClassIdempotent }
+
+// Policy is how an engine runs the unit of a call. Nothing in it is unlimited.
+type Policy struct {
+	Class Class
+	// Attempts is how often the engine itself may run the unit; 1 for at most
+	// once, whatever failed.
+	Attempts int
+	// Redos is how often [Run] may schedule the unit anew after a failure that
+	// provably came before the module started.
+	Redos int
+	// Backoff is the wait before the second run; it doubles up to MaxBackoff.
+	Backoff    time.Duration
+	MaxBackoff time.Duration
+	// StartToClose bounds one attempt.
+	StartToClose time.Duration
+	// ScheduleToStart bounds the wait for a worker of at-most-once calls: when it
+	// runs out, the module certainly did not start.
+	ScheduleToStart time.Duration
+	// ScheduleToClose bounds all attempts together; zero for at most once.
+	ScheduleToClose time.Duration
+	// Heartbeat is how long the engine waits for a sign of life.
+	Heartbeat time.Duration
+}
+
+// Defaults of [Policy].
+const (
+	DefaultAttempts        = 6
+	DefaultBackoff         = time.Second
+	DefaultMaxBackoff      = time.Minute
+	DefaultScheduleToClose = time.Hour
+	DefaultHeartbeat       = 10 * time.Second
+	// timeoutMargin lets the executor's own timer fire first, so that the error
+	// is a typed MODULE_TIMEOUT.
+	timeoutMargin = 10 * time.Second
+)
+
+// PolicyFor derives the policy of a module. moduleTimeout is the module's timer;
+// apcore.NoTimeout means it has none.
+func PolicyFor(class Class, moduleTimeout time.Duration) Policy {
+	policy := Policy{
+		Class: class, Attempts: 1, Redos: DefaultAttempts - 1,
+		Backoff: DefaultBackoff, MaxBackoff: DefaultMaxBackoff, Heartbeat: DefaultHeartbeat,
+	}
+	policy.StartToClose = DefaultScheduleToClose
+	if moduleTimeout > 0 {
+		policy.StartToClose = moduleTimeout + timeoutMargin
+	}
+	if class.Repeats() {
+		policy.Attempts, policy.Redos = DefaultAttempts, 0
+		policy.ScheduleToClose = max(DefaultScheduleToClose, policy.StartToClose)
+	} else {
+		policy.ScheduleToStart = DefaultScheduleToClose
+	}
+	return policy
+}
+
+// neverRetried are codes that no repetition mends, whatever flag they carry.
+var neverRetried = []apcore.Code{
+	apcore.CodeApprovalDenied, apcore.CodeApprovalTimeout, apcore.CodeApprovalPending,
+	apcore.CodeExecutionCancelled, apcore.CodeACLDenied,
+}
+
+// NeverRetried returns the error types an engine must not retry, for those that
+// take such a list: the standard's approval and access codes, cancellation and
+// all codes of this layer.
+func NeverRetried() []string {
+	codes := append(slices.Clone(neverRetried), own...)
+	types := make([]string, len(codes))
+	for i, code := range codes {
+		types[i] = string(code)
+	}
+	slices.Sort(types)
+	return types
+}
+
+// Expected reports whether an error is an ordinary answer of governance rather
+// than a fault; engines log it quietly.
+func Expected(code apcore.Code) bool {
+	switch code {
+	case apcore.CodeApprovalDenied, apcore.CodeApprovalTimeout, apcore.CodeACLDenied, apcore.CodeModuleDisabled,
+		apcore.CodeSchemaValidation, apcore.CodeSchemaUnionNoMatch, apcore.CodeSchemaUnionAmbiguous:
+		return true
+	default:
+		return false
+	}
+}
+
+// retries decides whether a failed attempt is worth another one, apart from the
+// class: what the error says of itself counts, an error that says nothing may
+// pass. A module that this worker does not know may be known to the next.
+func retries(err *apcore.Error, ownNotFound bool) bool {
+	switch {
+	case slices.Contains(neverRetried, err.Code), slices.Contains(own, err.Code):
+		return false
+	case ownNotFound:
+		return true
+	case err.Retryable != nil:
+		return *err.Retryable
+	default:
+		return true
+	}
+}

@@ -1,0 +1,265 @@
+package temporal
+
+import (
+	"bytes"
+	"encoding/json"
+	"time"
+
+	"go.temporal.io/sdk/workflow"
+
+	"github.com/apcore-temporal/apcore-temporal/apcore"
+	"github.com/apcore-temporal/apcore-temporal/durable"
+)
+
+// Call runs a module as an activity and returns its output. in becomes the
+// module's inputs: a struct or map with JSON tags, nil for {}. When the module
+// needs approval, Call waits for the decision and goes on with it.
+//
+// Errors carry a code. Before anything is scheduled: GENERAL_INVALID_INPUT for
+// inputs that are no JSON object (NaN, a channel, a cycle), INVALID_MODULE_ID,
+// PAYLOAD_TOO_LARGE, TOKEN_REFUSED for inputs with an approval token. After:
+// the module's and the executor's own, APPROVAL_DENIED with the approver's
+// reason, APPROVAL_TIMEOUT, OUTCOME_UNKNOWN for a lost at-most-once call, and
+// EXECUTION_CANCELLED when the workflow is cancelled. An output that does not
+// fit Out is GENERAL_INVALID_INPUT.
+func Call[Out any](ctx workflow.Context, moduleID string, in any) (Out, error) {
+	result, err := CallRaw(ctx, moduleID, in)
+	if err != nil {
+		var zero Out
+		return zero, err
+	}
+	return decodeOutput[Out](ctx, result)
+}
+
+// CallRaw is [Call] with everything that came back: the output as JSON, and
+// which build of the module ran.
+func CallRaw(ctx workflow.Context, moduleID string, in any) (*durable.CallResult, error) {
+	c, err := prepare(ctx, moduleID, in)
+	if err != nil {
+		return nil, local(ctx, err)
+	}
+	return c.run(ctx)
+}
+
+// Future is a call in flight.
+type Future[Out any] struct {
+	done   workflow.Future
+	result *durable.CallResult
+	err    error
+}
+
+// CallAsync starts a call and returns at once; everything else is as in [Call].
+// Many calls in flight are the normal case: they wait for their approvals side
+// by side.
+func CallAsync[Out any](ctx workflow.Context, moduleID string, in any) *Future[Out] {
+	done, settable := workflow.NewFuture(ctx)
+	f := &Future[Out]{done: done}
+	c, err := prepare(ctx, moduleID, in)
+	if err != nil {
+		f.err = local(ctx, err)
+		settable.SetValue(true)
+		return f
+	}
+	workflow.Go(ctx, func(ctx workflow.Context) {
+		f.result, f.err = c.run(ctx)
+		settable.SetValue(true)
+	})
+	return f
+}
+
+// Get blocks until the call is done. It may be called often.
+func (f *Future[Out]) Get(ctx workflow.Context) (Out, error) {
+	var zero Out
+	if err := f.done.Get(ctx, nil); err != nil {
+		return zero, err
+	}
+	if f.err != nil {
+		return zero, f.err
+	}
+	return decodeOutput[Out](ctx, f.result)
+}
+
+// IsReady reports whether Get returns at once.
+func (f *Future[Out]) IsReady() bool { return f.done.IsReady() }
+
+// Done becomes ready with the call, for a workflow.Selector.
+func (f *Future[Out]) Done() workflow.Future { return f.done }
+
+// ContextData returns a copy of the public context data of this run: what it
+// inherited and what its calls have returned so far. It is empty outside a
+// prepared workflow.
+func ContextData(ctx workflow.Context) map[string]any {
+	s, err := stateOf(ctx)
+	if err != nil {
+		return map[string]any{}
+	}
+	data, err := apcore.DecodeObject(mustJSON(s.data))
+	if err != nil {
+		return map[string]any{}
+	}
+	return data
+}
+
+// call is one prepared module call.
+type call struct {
+	state   *state
+	request durable.CallRequest
+	policy  durable.Policy
+	queue   string
+	summary string
+}
+
+// prepare does everything that can fail before anything is scheduled.
+func prepare(ctx workflow.Context, moduleID string, in any) (*call, error) {
+	s, err := stateOf(ctx)
+	if err != nil {
+		return nil, err
+	}
+	if err := apcore.ValidateModuleID(moduleID); err != nil {
+		return nil, err
+	}
+	opts := callOptions(ctx)
+	if err := opts.validate(moduleID); err != nil {
+		return nil, err
+	}
+	inputs, err := encodeInputs(moduleID, in, s.opts.MaxInputBytes)
+	if err != nil {
+		return nil, err
+	}
+	contextWire, err := apcore.EncodeJSON(s.contextWire())
+	if err != nil {
+		return nil, err
+	}
+	entry := s.opts.Catalog.entry(moduleID)
+	return &call{
+		state: s,
+		request: durable.CallRequest{
+			V: durable.WireVersion, ModuleID: moduleID, Inputs: inputs, Context: contextWire,
+			CallID: s.nextCallID(), IdempotencyKey: opts.IdempotencyKey, VersionHint: opts.VersionHint,
+			AcceptRepeatedEffects: opts.AcceptRepeatedEffects, ApprovalTimeoutMS: opts.approvalTimeoutMS(),
+		},
+		policy:  opts.apply(entry.policy),
+		queue:   firstOf(opts.TaskQueue, entry.settings.TaskQueue),
+		summary: shorten(entry.description),
+	}, nil
+}
+
+// encodeInputs writes inputs as a JSON object, so that what cannot be written
+// is an ordinary error here and never a panic in the scheduler.
+func encodeInputs(moduleID string, in any, limit int) (json.RawMessage, error) {
+	text, err := apcore.EncodeJSON(in)
+	if err != nil {
+		return nil, apcore.AsError(err).WithDetail("module_id", moduleID)
+	}
+	if bytes.Equal(text, []byte("null")) {
+		text = []byte("{}")
+	}
+	object, err := apcore.DecodeObject(text)
+	if err != nil {
+		return nil, apcore.NewError(apcore.CodeInvalidInput, "inputs of module %q are no JSON object: pass a struct or a map", moduleID).
+			WithDetail("module_id", moduleID)
+	}
+	if _, brought := object[apcore.ApprovalTokenKey]; brought {
+		return nil, apcore.NewError(durable.CodeTokenRefused, "inputs of module %q bring their own %s: approvals are waited for by the call itself", moduleID, apcore.ApprovalTokenKey).
+			WithDetail("module_id", moduleID)
+	}
+	if len(text) > limit {
+		return nil, apcore.NewError(durable.CodePayloadTooLarge, "inputs of module %q have %d bytes, %d are allowed: pass a reference instead", moduleID, len(text), limit).
+			WithDetail("module_id", moduleID).WithDetail("path", "inputs").WithDetail("size", len(text)).WithDetail("limit", limit)
+	}
+	return text, nil
+}
+
+func (c *call) run(ctx workflow.Context) (*durable.CallResult, error) {
+	result, err := durable.Run(&engine{ctx: ctx, call: c}, c.request, c.policy)
+	if err != nil {
+		return nil, err
+	}
+	if err := c.state.merge(result.Data); err != nil {
+		return nil, local(ctx, err)
+	}
+	return &result, nil
+}
+
+// engine is Temporal for one call.
+type engine struct {
+	ctx  workflow.Context
+	call *call
+}
+
+func (e *engine) Do(request durable.CallRequest) (durable.CallResult, error) {
+	ctx := workflow.WithActivityOptions(e.ctx, activityOptions(e.call.policy, e.call.queue, e.call.summary))
+	unit := e.call.state.opts.Namer.Unit(durable.OperationCall, request.ModuleID)
+	var result durable.CallResult
+	if err := workflow.ExecuteActivity(ctx, unit, request).Get(ctx, &result); err != nil {
+		return result, callFailure(request, e.call.policy, err, e.Now())
+	}
+	return result, nil
+}
+
+func (e *engine) AwaitDecision(approval durable.Approval) (durable.Decision, error) {
+	return e.call.state.desk.await(e.ctx, approval)
+}
+
+func (e *engine) Sleep(d time.Duration) error {
+	if err := workflow.Sleep(e.ctx, d); err != nil {
+		e := &apcore.Error{Code: apcore.CodeExecutionCancelled, Message: "the call was cancelled between two attempts", Timestamp: e.Now()}
+		return &callError{&durable.Failure{Err: e, NotStarted: true}, err}
+	}
+	return nil
+}
+
+func (e *engine) Now() time.Time { return workflow.Now(e.ctx) }
+
+var _ durable.Engine = (*engine)(nil)
+
+// local gives an error that arose in workflow code the run's time, so that it
+// is the same on replay.
+func local(ctx workflow.Context, err error) error {
+	found := apcore.AsError(err)
+	if found == nil {
+		return err
+	}
+	stamped := *found
+	stamped.Timestamp = workflow.Now(ctx)
+	return &stamped
+}
+
+func decodeOutput[Out any](ctx workflow.Context, result *durable.CallResult) (Out, error) {
+	var out Out
+	decoder := json.NewDecoder(bytes.NewReader(result.Output))
+	decoder.UseNumber()
+	if err := decoder.Decode(&out); err != nil {
+		return out, local(ctx, apcore.NewError(apcore.CodeInvalidInput, "output of module %q does not fit %T", result.Module.ID, out).
+			WithDetail("module_id", result.Module.ID))
+	}
+	return out, nil
+}
+
+func firstOf(texts ...string) string {
+	for _, text := range texts {
+		if text != "" {
+			return text
+		}
+	}
+	return ""
+}
+
+const maxSummary = 100
+
+func shorten(text string) string {
+	runes := []rune(text)
+	if len(runes) > maxSummary {
+		return string(runes[:maxSummary-1]) + "…"
+	}
+	return text
+}
+
+// mustJSON encodes what came as JSON; it cannot fail.
+func mustJSON(value any) []byte {
+	text, err := apcore.EncodeJSON(value)
+	if err != nil {
+		return []byte("{}")
+	}
+	return text
+}

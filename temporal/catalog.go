@@ -1,0 +1,65 @@
+package temporal
+
+import (
+	"maps"
+	"slices"
+	"time"
+
+	"github.com/apcore-temporal/apcore-temporal/apcore"
+	"github.com/apcore-temporal/apcore-temporal/durable"
+)
+
+// Catalog tells workflow code how modules want to be called. It is immutable. A
+// module that is not in it is called at most once.
+type Catalog struct {
+	entries map[string]catalogEntry
+}
+
+type catalogEntry struct {
+	policy      durable.Policy
+	settings    durable.Settings
+	description string
+}
+
+// NewCatalog reads the modules of an executor. Settings under the key x-temporal
+// that do not make sense fail with CONFIG_INVALID naming module and field.
+func NewCatalog(executor *apcore.Executor) (*Catalog, error) {
+	catalog := &Catalog{entries: map[string]catalogEntry{}}
+	for _, id := range executor.Registry().IDs() {
+		definition := executor.Registry().Definition(id)
+		if definition == nil {
+			continue
+		}
+		settings, err := durable.SettingsOf(definition)
+		if err != nil {
+			return nil, err
+		}
+		policy := durable.PolicyFor(durable.ClassOf(&definition.Annotations), executor.ModuleTimeout(id))
+		catalog.entries[id] = catalogEntry{settings.Apply(policy), settings, definition.Description}
+	}
+	return catalog, nil
+}
+
+// ModuleIDs returns the ids of the catalog, sorted.
+func (c *Catalog) ModuleIDs() []string {
+	if c == nil {
+		return nil
+	}
+	return slices.Sorted(maps.Keys(c.entries))
+}
+
+// Policy returns how a module is called; for an unknown one that is at most
+// once.
+func (c *Catalog) Policy(moduleID string) durable.Policy { return c.entry(moduleID).policy }
+
+func (c *Catalog) entry(moduleID string) catalogEntry {
+	if c != nil {
+		if entry, ok := c.entries[moduleID]; ok {
+			return entry
+		}
+	}
+	return catalogEntry{policy: durable.PolicyFor(durable.ClassAtMostOnce, unknownModuleTimeout)}
+}
+
+// unknownModuleTimeout bounds a module that only the other side knows.
+const unknownModuleTimeout = 10 * time.Minute

@@ -1,0 +1,152 @@
+package temporal
+
+import (
+	"context"
+	"errors"
+	"time"
+
+	enumspb "go.temporal.io/api/enums/v1"
+	sdktemporal "go.temporal.io/sdk/temporal"
+
+	"github.com/apcore-temporal/apcore-temporal/apcore"
+	"github.com/apcore-temporal/apcore-temporal/durable"
+)
+
+// maxRetryDelay caps what a module may ask for.
+const maxRetryDelay = 10 * time.Minute
+
+// callError is what workflow code gets: the apcore error first, Temporal's own
+// beside it, so that errors.As finds either.
+type callError struct {
+	failure *durable.Failure
+	sdk     error
+}
+
+func (e *callError) Error() string { return e.failure.Error() }
+
+func (e *callError) Unwrap() []error { return []error{e.failure, e.sdk} }
+
+// ActivityError turns a failed attempt into the one application error that the
+// server understands: its type is the apcore code, its only detail the error's
+// wire form, and whether it is retried is decided.
+func ActivityError(failure *durable.Failure) error {
+	options := sdktemporal.ApplicationErrorOptions{
+		NonRetryable:   !failure.Retry,
+		Details:        []any{failure.Map()},
+		NextRetryDelay: min(failure.RetryAfter, maxRetryDelay),
+	}
+	if durable.Expected(failure.Err.Code) {
+		options.Category = sdktemporal.ApplicationErrorCategoryBenign
+	}
+	return sdktemporal.NewApplicationErrorWithOptions(failure.Err.Message, string(failure.Err.Code), options)
+}
+
+// AsError reads the apcore error of a failed workflow or activity: one that is
+// already there, or the one that Temporal's error carries. A timeout, a
+// cancellation or termination gets the code that fits; any other application
+// error its type as code. It returns nil for nil.
+func AsError(err error) *apcore.Error {
+	if err == nil {
+		return nil
+	}
+	if found := apcore.AsError(err); found != nil {
+		return found
+	}
+	return failureOf(err).Err
+}
+
+// failureOf reads Temporal's error.
+func failureOf(err error) *durable.Failure {
+	var application *sdktemporal.ApplicationError
+	if errors.As(err, &application) {
+		return fromApplication(application)
+	}
+	var (
+		canceled *sdktemporal.CanceledError
+		timeout  *sdktemporal.TimeoutError
+		code     = apcore.CodeInternal
+	)
+	switch {
+	case errors.As(err, &canceled), errors.Is(err, context.Canceled):
+		code = apcore.CodeExecutionCancelled
+	case errors.As(err, &timeout):
+		code = apcore.CodeModuleTimeout
+	}
+	e := &apcore.Error{Code: code, Message: err.Error(), Cause: err, Retryable: code.DefaultRetryable(), UserFixable: code.DefaultUserFixable()}
+	return &durable.Failure{Err: e}
+}
+
+// fromApplication reads the wire form out of an application error; one without
+// it keeps at least its type as code.
+func fromApplication(application *sdktemporal.ApplicationError) *durable.Failure {
+	retry := !application.NonRetryable()
+	var wire map[string]any
+	if application.HasDetails() && application.Details(&wire) == nil && wire["code"] == application.Type() {
+		failure := durable.FailureFromMap(wire)
+		failure.Retry, failure.RetryAfter = retry, application.NextRetryDelay()
+		return failure
+	}
+	e := &apcore.Error{Code: apcore.Code(application.Type()), Message: application.Message(), Cause: application}
+	if e.Code == "" {
+		e.Code = apcore.CodeModuleExecuteError
+	}
+	if !retry {
+		e.Retryable = new(false)
+	}
+	return &durable.Failure{Err: e, Retry: retry}
+}
+
+// callFailure reads the error of one unit. For an at-most-once call the kind of
+// timeout tells whether the module may have run.
+func callFailure(request durable.CallRequest, policy durable.Policy, err error, now time.Time) error {
+	failure := failureOf(err)
+	var timeout *sdktemporal.TimeoutError
+	var application *sdktemporal.ApplicationError
+	if errors.As(err, &timeout) && !errors.As(err, &application) {
+		failure = timedOut(request, policy, timeout)
+	}
+	if failure.Err.Timestamp.IsZero() {
+		failure.Err.Timestamp = now
+	}
+	return &callError{failure, err}
+}
+
+func timedOut(request durable.CallRequest, policy durable.Policy, timeout *sdktemporal.TimeoutError) *durable.Failure {
+	kind := timeout.TimeoutType()
+	if kind != enumspb.TIMEOUT_TYPE_SCHEDULE_TO_START && !policy.Class.Repeats() {
+		e := durable.OutcomeUnknown(request, "its worker gave no answer ("+kind.String()+" timeout)")
+		e.Timestamp = time.Time{} // the caller stamps it with the run's time
+		return &durable.Failure{Err: e}
+	}
+	e := &apcore.Error{
+		Code: apcore.CodeModuleTimeout, Cause: timeout,
+		Message:   "module '" + request.ModuleID + "' gave no result in time (" + kind.String() + " timeout)",
+		Details:   map[string]any{"module_id": request.ModuleID, "call_id": request.CallID},
+		Retryable: apcore.CodeModuleTimeout.DefaultRetryable(),
+	}
+	return &durable.Failure{Err: e, NotStarted: kind == enumspb.TIMEOUT_TYPE_SCHEDULE_TO_START}
+}
+
+// workflowError turns whatever a workflow returns into an error whose type the
+// client can read. Cancellation and continue-as-new pass, as does everything
+// that has nothing to do with apcore.
+func workflowError(err error) error {
+	found := apcore.AsError(err)
+	if found == nil || sdktemporal.IsCanceledError(err) {
+		return err
+	}
+	return sdktemporal.NewApplicationErrorWithOptions(found.Message, string(found.Code), sdktemporal.ApplicationErrorOptions{
+		// All that could be retried has been; a retry of the whole run would ask
+		// people again and repeat effects under new call ids.
+		NonRetryable: true,
+		Details:      []any{found.Map()},
+		Category:     categoryOf(found.Code),
+	})
+}
+
+func categoryOf(code apcore.Code) sdktemporal.ApplicationErrorCategory {
+	if durable.Expected(code) {
+		return sdktemporal.ApplicationErrorCategoryBenign
+	}
+	return sdktemporal.ApplicationErrorCategoryUnspecified
+}

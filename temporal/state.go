@@ -1,0 +1,91 @@
+package temporal
+
+import (
+	"encoding/json"
+	"strconv"
+	"strings"
+
+	"go.temporal.io/sdk/workflow"
+
+	"github.com/apcore-temporal/apcore-temporal/apcore"
+	"github.com/apcore-temporal/apcore-temporal/durable"
+)
+
+// state belongs to one workflow execution. It is touched by its coroutines only.
+type state struct {
+	opts  Options
+	info  *workflow.Info
+	calls int
+	// context is the run's own apcore context in wire form, the caller of every
+	// call; data is its public part and grows with what calls return.
+	context map[string]any
+	data    map[string]any
+	desk    *desk
+}
+
+type stateKey struct{}
+
+func stateOf(ctx workflow.Context) (*state, error) {
+	if s, ok := ctx.Value(stateKey{}).(*state); ok {
+		return s, nil
+	}
+	return nil, apcore.NewError(apcore.CodeConfigInvalid, "this worker does not prepare workflows for apcore: make it with package worker, or add temporal.NewInterceptor to its interceptors")
+}
+
+// newState builds the run's context from the caller's header, or a fresh one
+// whose trace id is the run id without dashes.
+func newState(ctx workflow.Context, opts Options, inherited *carried) *state {
+	s := &state{opts: opts, info: workflow.GetInfo(ctx), data: map[string]any{}}
+	s.context = inherited.context
+	if s.context == nil {
+		s.context = map[string]any{
+			"_context_version": 1, "trace_id": strings.ReplaceAll(s.runID(), "-", ""),
+			"caller_id": nil, "call_chain": []any{}, "identity": nil,
+		}
+	}
+	if data, ok := s.context["data"].(map[string]any); ok {
+		s.data = data
+	}
+	s.desk = newDesk(ctx, s, inherited.inbox)
+	return s
+}
+
+// runID is the id that survives a reset.
+func (s *state) runID() string {
+	if s.info.OriginalRunID != "" {
+		return s.info.OriginalRunID
+	}
+	return s.info.WorkflowExecution.RunID
+}
+
+// nextCallID must be taken in the order of the workflow's code.
+func (s *state) nextCallID() string {
+	s.calls++
+	return s.info.WorkflowExecution.ID + "/" + s.runID() + "/" + strconv.Itoa(s.calls)
+}
+
+func (s *state) contextWire() map[string]any {
+	s.context["data"] = s.data
+	return s.context
+}
+
+// merge takes over the data a call returned; calls merge in the order in which
+// they complete, which replay repeats.
+func (s *state) merge(changed map[string]json.RawMessage) error {
+	for key, text := range changed {
+		value, err := apcore.DecodeObject(wrap(text))
+		if err != nil {
+			return err
+		}
+		s.data[key] = value["v"]
+	}
+	return nil
+}
+
+func wrap(text json.RawMessage) []byte { return []byte(`{"v":` + string(text) + `}`) }
+
+// carried is what a run takes over from its client or its predecessor.
+type carried struct {
+	context map[string]any
+	inbox   durable.InboxState
+}
