@@ -83,7 +83,7 @@ func DevServer(tb testing.TB) *Server {
 		shared.server, shared.err = newShared(ctx)
 	})
 	if shared.err != nil {
-		failWithout(tb, shared.err)
+		tb.Fatalf("no Temporal server for this test: %v", shared.err)
 	}
 	return shared.server
 }
@@ -147,7 +147,7 @@ func newShared(ctx context.Context) (*Server, error) {
 	}
 	server, err := startServer(ctx, ServerOptions{SearchAttributes: sharedSearchAttributes})
 	if err != nil {
-		return nil, err
+		return nil, fmt.Errorf("%w\n(to use a server that runs, set %s to its host:port)", err, EnvAddress)
 	}
 	server.shared = true
 	return server, nil
@@ -167,7 +167,7 @@ func useRunning(ctx context.Context, address string) (*Server, error) {
 		Logger:    log.NewStructuredLogger(slog.New(slog.DiscardHandler)),
 	})
 	if err != nil {
-		return nil, fmt.Errorf("nothing answers at %s=%s: %w", EnvAddress, address, err)
+		return nil, fmt.Errorf("nothing answers at %s=%s, start a server there or unset it: %w", EnvAddress, address, err)
 	}
 	defer c.Close()
 	_, err = c.WorkflowService().DescribeNamespace(ctx, &workflowservice.DescribeNamespaceRequest{Namespace: server.namespace})
@@ -183,14 +183,6 @@ func skipIfShort(tb testing.TB) {
 	if testing.Short() {
 		tb.Skip("needs a Temporal server, which -short leaves out")
 	}
-}
-
-// failWithout fails a test that got no server.
-func failWithout(tb testing.TB, err error) {
-	tb.Helper()
-	tb.Fatalf("no Temporal server for this test: %v\n"+
-		"To use one that runs, set %s to its host:port. To use a dev server that is built, set %s to its path.",
-		err, EnvAddress, EnvBinary)
 }
 
 // deadlineOf returns a context that ends shortly before the test binary gives

@@ -85,9 +85,12 @@ func buildInto(ctx context.Context, w io.Writer, source, dir string) (string, er
 		return binary, nil
 	}
 	if err := build(ctx, w, source, binary); err != nil {
-		return "", fmt.Errorf("build the dev server in %s: %w", source, err)
+		return "", fmt.Errorf("build the dev server in %s (to use one that is built, set %s to its path): %w", source, EnvBinary, err)
 	}
-	return binary, writeStamp(binary, stamp)
+	if err := writeStamp(binary, stamp); err != nil {
+		return "", err
+	}
+	return binary, nil
 }
 
 // lock takes the lock file, so that one process builds at a time. A process that
@@ -143,16 +146,18 @@ func compile(ctx context.Context, source, output string) error {
 	var said bytes.Buffer
 	cmd.Stdout, cmd.Stderr = &said, &said
 	err := cmd.Run()
-	if ctx.Err() != nil {
-		return fmt.Errorf("%w before it was done; give go test more time with -timeout", context.Cause(ctx))
-	}
-	if errors.Is(err, exec.ErrNotFound) {
+	switch {
+	case err == nil:
+		return nil
+	case errors.Is(ctx.Err(), context.DeadlineExceeded):
+		return fmt.Errorf("%w: give it more time, in tests with -timeout", ctx.Err())
+	case ctx.Err() != nil:
+		return ctx.Err()
+	case errors.Is(err, exec.ErrNotFound):
 		return fmt.Errorf("the go command is needed: %w", err)
-	}
-	if err != nil {
+	default:
 		return fmt.Errorf("%w\n%s", err, bytes.TrimSpace(said.Bytes()))
 	}
-	return nil
 }
 
 // progress writes a message now, and the time that has passed since at

@@ -50,13 +50,13 @@ func StartServer(tb testing.TB, opts ServerOptions) *Server {
 	defer cancel()
 	server, err := startServer(ctx, opts)
 	if err != nil {
-		failWithout(tb, err)
+		tb.Fatalf("start a Temporal server for this test: %v", err)
 	}
 	tb.Cleanup(func() {
 		if server.process.endedByItself() {
 			tb.Errorf("the Temporal server ended by itself%s", server.lastWords())
-		} else if tb.Failed() {
-			tb.Logf("the Temporal server at %s%s", server.address, server.lastWords())
+		} else if words := server.lastWords(); tb.Failed() && words != "" {
+			tb.Logf("the Temporal server at %s%s", server.address, words)
 		}
 		server.Kill()
 	})
@@ -104,9 +104,9 @@ func startServer(ctx context.Context, opts ServerOptions) (*Server, error) {
 		return nil, err
 	}
 	var ready readyLine
-	if err := json.Unmarshal(line, &ready); err != nil || ready.Address == "" {
+	if err := json.Unmarshal(line, &ready); err != nil {
 		process.kill()
-		return nil, fmt.Errorf("%s printed %q, which is not the ready line of a dev server (%w): is %s right?", path, line, err, EnvBinary)
+		return nil, fmt.Errorf("%s printed %q, not the ready line of a dev server: %w", path, line, err)
 	}
 	return &Server{address: ready.Address, namespace: ready.Namespace, ui: ready.UI, process: process}, nil
 }
