@@ -112,6 +112,9 @@ devserver: ## Run a dev server with web UI in the foreground (PORT=, UI_PORT=, D
 	echo "web UI: http://127.0.0.1:$(UI_PORT)   stop: Ctrl-C" >&2; \
 	exec "$$server" server start-dev --port=$(PORT) --ui-port=$(UI_PORT) $(if $(DB),--db-filename='$(DB)')
 
+.PHONY: tools
+tools: $(GOLANGCI_LINT) $(WORKFLOWCHECK) ## Install the pinned tools into .bin/tools/
+
 .PHONY: clean
 clean: ## Remove what was built and installed here
 	rm -rf $(BIN)

@@ -136,6 +136,9 @@ func (e *Executor) Registry() *Registry { return e.registry }
 // HasApprovalHandler reports whether anybody answers the approval gate.
 func (e *Executor) HasApprovalHandler() bool { return e.approval != nil }
 
+// ApprovalHandler returns who answers the approval gate, nil if nobody does.
+func (e *Executor) ApprovalHandler() ApprovalHandler { return e.approval }
+
 // NeedsApproval reports whether a call of the module would need approval by its
 // annotations and the policy; access rules may demand it on top. An unknown
 // module needs none.

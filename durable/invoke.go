@@ -75,6 +75,9 @@ func (i *Invoker) Invoke(ctx context.Context, request CallRequest, attempt int) 
 	if err != nil {
 		return nil, &Failure{Err: apcore.AsError(err).WithRetryable(new(false)), NotStarted: true}
 	}
+	if request.Ask && !i.asks(request.ModuleID) {
+		return &CallResult{V: WireVersion, Status: StatusNotAsked}, nil
+	}
 	before := publicData(call.context)
 	outcome, err := i.executor.Do(intoContext(ctx, call.invocation), apcore.Request{
 		ModuleID: request.ModuleID, Inputs: call.inputs, Context: call.context, VersionHint: request.VersionHint,
@@ -123,6 +126,17 @@ func (i *Invoker) prepare(ctx context.Context, request CallRequest, attempt int)
 	return call, nil
 }
 
+// asks reports whether a call without a decision certainly ends at the gate of
+// this worker: the module needs approval here and the handler is the one that
+// always sends such a call back. A module that is not here cannot run either.
+func (i *Invoker) asks(moduleID string) bool {
+	if !i.executor.Registry().Has(moduleID) {
+		return true
+	}
+	_, ours := i.executor.ApprovalHandler().(*ApprovalHandler)
+	return ours && i.executor.NeedsApproval(moduleID)
+}
+
 func (i *Invoker) verify(ctx context.Context, c *apcore.Context) error {
 	if i.opts.VerifyContext == nil {
 		return nil
@@ -136,7 +150,7 @@ func (i *Invoker) verify(ctx context.Context, c *apcore.Context) error {
 // guardAttempt refuses to repeat what may have had its effect, whatever the
 // engine's schedule says.
 func (i *Invoker) guardAttempt(request CallRequest, attempt int) error {
-	if attempt <= 1 || request.AcceptRepeatedEffects {
+	if attempt <= 1 || request.AcceptRepeatedEffects || request.Ask {
 		return nil
 	}
 	definition := i.executor.Registry().Definition(request.ModuleID)

@@ -103,6 +103,19 @@ func PolicyFor(class Class, moduleTimeout time.Duration) Policy {
 	return policy
 }
 
+// For returns how the unit of a request is run. Asking for approval has no
+// effect, so it is repeated like a safe call even if the module is not.
+func (p Policy) For(request CallRequest) Policy {
+	if !request.Ask || p.Class.Repeats() {
+		return p
+	}
+	asking := PolicyFor(ClassSafe, NoDeadline)
+	asking.StartToClose, asking.Heartbeat = p.StartToClose, p.Heartbeat
+	asking.Backoff, asking.MaxBackoff = p.Backoff, p.MaxBackoff
+	asking.ScheduleToClose = max(asking.ScheduleToClose, asking.StartToClose)
+	return asking
+}
+
 // neverRetried are codes that no repetition mends, whatever flag they carry.
 var neverRetried = []apcore.Code{
 	apcore.CodeApprovalDenied, apcore.CodeApprovalTimeout, apcore.CodeApprovalPending,

@@ -28,7 +28,8 @@ type Engine interface {
 	Now() time.Time
 }
 
-// Run makes one call: it does it, waits while an approval is pending, and
+// Run makes one call. With request.Ask set it first asks for approval in a unit
+// of its own, which cannot run the module. Then it does it, waits while an approval is pending, and
 // resumes with the decision. A rejection ends it with APPROVAL_DENIED without
 // asking a worker again. A failure that provably came before the module started
 // is tried again within policy.Redos, whatever the class.
@@ -36,6 +37,10 @@ func Run(engine Engine, request CallRequest, policy Policy) (CallResult, error) 
 	request.V, request.RequestedAt = WireVersion, stamp(engine.Now())
 	for {
 		result, err := redo(engine, request, policy)
+		if err == nil && result.Status == StatusNotAsked && request.Ask {
+			request.Ask = false
+			continue
+		}
 		if err != nil || result.Status == StatusCompleted {
 			return result, err
 		}
@@ -49,7 +54,7 @@ func Run(engine Engine, request CallRequest, policy Policy) (CallResult, error) 
 		if decision.Status != apcore.ApprovalApproved {
 			return CallResult{}, denied(request, decision)
 		}
-		request.Grant, request.Decision = &result.Approval.Grant, &decision
+		request.Grant, request.Decision, request.Ask = &result.Approval.Grant, &decision, false
 		if request.Round++; request.Round > maxRounds {
 			return CallResult{}, newError(apcore.CodeInternal, "module %q asked for approval %d times in one call: its approval handler never comes to an end", request.ModuleID, maxRounds).
 				WithDetail("module_id", request.ModuleID)
@@ -57,10 +62,11 @@ func Run(engine Engine, request CallRequest, policy Policy) (CallResult, error) 
 	}
 }
 
-// accept checks that a pending result belongs to this call.
+// accept checks that a pending result belongs to this call. It does not compare
+// call ids: a replay may run under another workflow id than the recorded one.
 func (r CallRequest) accept(result CallResult) error {
 	a := result.Approval
-	if result.Status != StatusApprovalPending || a == nil || a.ApprovalID == "" || a.CallID != r.CallID || a.Module.ID != r.ModuleID {
+	if result.Status != StatusApprovalPending || a == nil || a.ApprovalID == "" || a.Module.ID != r.ModuleID {
 		return newError(apcore.CodeInternal, "call of module %q came back with status %q and no approval of its own", r.ModuleID, result.Status).
 			WithDetail("module_id", r.ModuleID)
 	}

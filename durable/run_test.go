@@ -466,3 +466,45 @@ func TestUnknownModuleHasGrace(t *testing.T) {
 		t.Errorf("failure %+v, want one that may be tried again", failure)
 	}
 }
+
+// A unit that may only ask runs nothing, whatever the gate says; so it may be
+// repeated, and a lost worker costs nothing while nobody has decided.
+func TestAskingRunsNothing(t *testing.T) {
+	for _, test := range []struct {
+		name    string
+		handler apcore.ApprovalHandler
+		want    durable.Status
+	}{
+		{"durable handler", nil, durable.StatusApprovalPending},
+		{"a handler that approves at once", apcore.AutoApprove{}, durable.StatusNotAsked},
+	} {
+		t.Run(test.name, func(t *testing.T) {
+			w := newWorld(t, apcore.ExecutorOptions{ApprovalHandler: test.handler})
+			request := durable.CallRequest{V: 1, ModuleID: "pay.transfer", Inputs: []byte(`{"to":"A","amount":1}`), Context: []byte(`{}`), CallID: "w/w/1", Ask: true}
+			first := ""
+			for attempt := 1; attempt <= 3; attempt++ {
+				result, err := w.invoker.Invoke(t.Context(), request, attempt)
+				must(t, err)
+				if result.Status != test.want || w.effects.Load() != 0 {
+					t.Fatalf("attempt %d: status %q, %d effects", attempt, result.Status, w.effects.Load())
+				}
+				if result.Approval == nil {
+					continue
+				}
+				if first == "" {
+					first = result.Approval.ApprovalID
+				}
+				if result.Approval.ApprovalID != first {
+					t.Errorf("attempt %d asks under another id", attempt)
+				}
+			}
+			if test.want == durable.StatusNotAsked {
+				result, err := w.run.Do(t.Context(), request)
+				must(t, err)
+				if result.Status != durable.StatusCompleted || w.effects.Load() != 1 {
+					t.Errorf("status %q, %d effects", result.Status, w.effects.Load())
+				}
+			}
+		})
+	}
+}

@@ -35,6 +35,9 @@ type CallRequest struct {
 	// ApprovalTimeoutMS is how long an approval may take; zero leaves it to the
 	// approval handler.
 	ApprovalTimeoutMS int64 `json:"approval_timeout_ms,omitempty"`
+	// Ask says that this unit may only ask for approval: whatever happens, the
+	// module does not run in it, so that the unit can be repeated without risk.
+	Ask bool `json:"ask,omitempty"`
 	// Round counts the approvals this call has been through.
 	Round int `json:"round,omitempty"`
 	// Grant is what the approver decided about; only on resume.
@@ -50,6 +53,9 @@ type Status string
 const (
 	StatusCompleted       Status = "completed"
 	StatusApprovalPending Status = "approval_pending"
+	// StatusNotAsked answers a unit that was to ask only: this worker has nobody
+	// to ask, or the module needs no approval here. The call goes on without.
+	StatusNotAsked Status = "not_asked"
 )
 
 // CallResult is what comes back.

@@ -136,7 +136,8 @@ func prepare(ctx workflow.Context, moduleID string, in any) (*call, error) {
 		request: durable.CallRequest{
 			V: durable.WireVersion, ModuleID: moduleID, Inputs: inputs, Context: contextWire,
 			CallID: s.nextCallID(), IdempotencyKey: opts.IdempotencyKey, VersionHint: opts.VersionHint,
-			AcceptRepeatedEffects: opts.AcceptRepeatedEffects, ApprovalTimeoutMS: opts.approvalTimeoutMS(),
+			AcceptRepeatedEffects: opts.AcceptRepeatedEffects, Ask: entry.gated && !entry.policy.Class.Repeats(),
+			ApprovalTimeoutMS: opts.approvalTimeoutMS(),
 		},
 		policy:  opts.apply(entry.policy),
 		queue:   firstOf(opts.TaskQueue, entry.settings.TaskQueue),
@@ -188,11 +189,12 @@ type engine struct {
 }
 
 func (e *engine) Do(request durable.CallRequest) (durable.CallResult, error) {
-	ctx := workflow.WithActivityOptions(e.ctx, activityOptions(e.call.policy, e.call.queue, e.call.summary))
+	policy := e.call.policy.For(request)
+	ctx := workflow.WithActivityOptions(e.ctx, activityOptions(policy, e.call.queue, e.call.summary))
 	unit := e.call.state.opts.Namer.Unit(durable.OperationCall, request.ModuleID)
 	var result durable.CallResult
 	if err := workflow.ExecuteActivity(ctx, unit, request).Get(ctx, &result); err != nil {
-		return result, callFailure(request, e.call.policy, err, e.Now())
+		return result, callFailure(request, policy, err, e.Now())
 	}
 	return result, nil
 }

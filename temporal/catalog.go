@@ -19,6 +19,7 @@ type catalogEntry struct {
 	policy      durable.Policy
 	settings    durable.Settings
 	description string
+	gated       bool
 }
 
 // NewCatalog reads the modules of an executor. Settings under the key x-temporal
@@ -35,7 +36,10 @@ func NewCatalog(executor *apcore.Executor) (*Catalog, error) {
 			return nil, err
 		}
 		policy := durable.PolicyFor(durable.ClassOf(&definition.Annotations), executor.ModuleTimeout(id))
-		catalog.entries[id] = catalogEntry{settings.Apply(policy), settings, definition.Description}
+		catalog.entries[id] = catalogEntry{
+			policy: settings.Apply(policy), settings: settings,
+			description: definition.Description, gated: executor.NeedsApproval(id),
+		}
 	}
 	return catalog, nil
 }

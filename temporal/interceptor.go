@@ -46,7 +46,9 @@ func NewInterceptor(opts Options) (interceptor.Interceptor, error) {
 // [WithContext].
 func NewClientInterceptor() interceptor.ClientInterceptor { return &clientInterceptor{} }
 
-type clientInterceptor struct{ interceptor.ClientInterceptorBase }
+type clientInterceptor struct {
+	interceptor.ClientInterceptorBase
+}
 
 func (*clientInterceptor) InterceptClient(next interceptor.ClientOutboundInterceptor) interceptor.ClientOutboundInterceptor {
 	return &clientOutbound{interceptor.ClientOutboundInterceptorBase{Next: next}}

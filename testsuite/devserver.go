@@ -188,6 +188,7 @@ func skipIfShort(tb testing.TB) {
 // deadlineOf returns a context that ends shortly before the test binary gives
 // up. It is not the test's own context: what is started may outlive the test.
 func deadlineOf(tb testing.TB) (context.Context, context.CancelFunc) {
+	tb.Helper()
 	//nolint:usetesting // the server of the first test is there for later ones
 	ctx := context.Background()
 	if withDeadline, ok := tb.(interface{ Deadline() (time.Time, bool) }); ok {

@@ -8,7 +8,6 @@ import (
 	"fmt"
 	"os"
 	"os/exec"
-	"path/filepath"
 	"runtime"
 	"strconv"
 	"strings"
@@ -33,9 +32,7 @@ func TestVictim(t *testing.T) {
 }
 
 func TestServerDiesWithItsTests(t *testing.T) {
-	if testing.Short() {
-		t.Skip("needs a Temporal server, which -short leaves out")
-	}
+	needsServer(t)
 	victim := exec.CommandContext(t.Context(), os.Args[0], "-test.run=^TestVictim$", "-test.v")
 	victim.Env = append(os.Environ(), asVictim+"=1", testsuite.EnvAddress+"=")
 	stdout, err := victim.StdoutPipe()
@@ -79,7 +76,7 @@ func gone(t *testing.T, pid int) bool {
 	} else if err != nil {
 		t.Fatal(err)
 	}
-	stat, err := os.ReadFile(filepath.Join("/proc", strconv.Itoa(pid), "stat"))
+	stat, err := os.ReadFile(fmt.Sprintf("/proc/%d/stat", pid))
 	if err != nil {
 		return errors.Is(err, os.ErrNotExist) && runtime.GOOS == "linux"
 	}

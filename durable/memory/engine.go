@@ -113,20 +113,21 @@ type engine struct {
 func (e *engine) Now() time.Time { return time.Now() }
 
 func (e *engine) Do(request durable.CallRequest) (durable.CallResult, error) {
-	wait := e.policy.Backoff
+	policy := e.policy.For(request)
+	wait := policy.Backoff
 	for attempt := 1; ; attempt++ {
 		result, err := e.run.invoker.Invoke(e.ctx, request, attempt)
 		if err == nil {
 			return *result, nil
 		}
 		var failure *durable.Failure
-		if attempt >= e.policy.Attempts || !errors.As(err, &failure) || !failure.Retry {
+		if attempt >= policy.Attempts || !errors.As(err, &failure) || !failure.Retry {
 			return durable.CallResult{}, err
 		}
 		if err := e.Sleep(wait); err != nil {
 			return durable.CallResult{}, err
 		}
-		wait = min(wait*2, e.policy.MaxBackoff)
+		wait = min(wait*2, policy.MaxBackoff)
 	}
 }
 

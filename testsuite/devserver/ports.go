@@ -77,31 +77,40 @@ func checkFree(flag string, ip netip.Addr, port int) error {
 
 // freePorts returns different ports that nothing listens on.
 func freePorts(ip netip.Addr, count int) ([]int, error) {
+	var listeners []net.Listener // all open until the last is found, so that ports differ
+	defer func() {
+		for _, listener := range listeners {
+			_ = listener.Close()
+		}
+	}()
 	var free []int
 	for range count {
 		listener, err := listen(ip, 0)
 		if err != nil {
 			return nil, fmt.Errorf("--ip %s: find a free port: %w", ip, err)
 		}
-		defer func() { _ = listener.Close() }()
-		if err := keepFromOthers(listener); err != nil {
+		listeners = append(listeners, listener)
+		address, err := netip.ParseAddrPort(listener.Addr().String())
+		if err == nil {
+			err = keepFromOthers(listener, reachable(address))
+		}
+		if err != nil {
 			return nil, fmt.Errorf("--ip %s: reserve a free port: %w", ip, err)
 		}
-		free = append(free, listener.Addr().(*net.TCPAddr).Port)
+		free = append(free, int(address.Port()))
 	}
 	return free, nil
 }
 
-// keepFromOthers leaves a closed connection behind on the port. While the
-// system remembers it (60 s on Linux), the port is given to nobody who asks for
-// a free one, yet whoever names it may listen on it. macOS and Windows hand out
-// ports in sequence and need no such thing.
-func keepFromOthers(listener net.Listener) error {
+// keepFromOthers leaves a closed connection behind on the port of a listener.
+// While the system remembers it (60 s on Linux), the port is given to nobody who
+// asks for a free one, yet whoever names it may listen on it. macOS and Windows
+// hand out ports in sequence and need no such thing.
+func keepFromOthers(listener net.Listener, address string) error {
 	if runtime.GOOS == "darwin" || runtime.GOOS == "windows" {
 		return nil
 	}
-	port := listener.Addr().(*net.TCPAddr).AddrPort()
-	client, err := net.Dial("tcp", reachable(port))
+	client, err := net.Dial("tcp", address)
 	if err != nil {
 		return err
 	}

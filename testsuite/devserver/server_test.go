@@ -20,7 +20,7 @@ import (
 	"go.temporal.io/api/operatorservice/v1"
 	"go.temporal.io/api/workflowservice/v1"
 	"go.temporal.io/sdk/client"
-	"go.temporal.io/sdk/worker"
+	sdkworker "go.temporal.io/sdk/worker"
 	"go.temporal.io/sdk/workflow"
 )
 
@@ -47,7 +47,7 @@ func dial(t *testing.T, p *process, namespace string) client.Client {
 // finish runs a worker until the workflow has its result.
 func finish(t *testing.T, c client.Client, id, name string) {
 	t.Helper()
-	w := worker.New(c, taskQueue, worker.Options{})
+	w := sdkworker.New(c, taskQueue, sdkworker.Options{})
 	w.RegisterWorkflow(waitForName)
 	if err := w.Start(); err != nil {
 		t.Fatal(err)

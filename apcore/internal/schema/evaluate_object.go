@@ -41,6 +41,9 @@ func lacking(object map[string]any, names []string) (missing []string) {
 
 // checkDependencies applies dependentRequired and the older dependencies.
 func (e *evaluation) checkDependencies(s *jsonschema.Schema, object map[string]any) bool {
+	if s.DependentRequired == nil && s.Dependencies == nil {
+		return true
+	}
 	ok := true
 	for _, name := range slices.Sorted(maps.Keys(s.DependentRequired)) {
 		if missing := lacking(object, s.DependentRequired[name]); missing != nil && has(object, name) {
