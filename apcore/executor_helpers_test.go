@@ -43,10 +43,10 @@ type testModule struct {
 	annotations apcore.Annotations
 }
 
-func (m *testModule) Description() string              { return "A test module" }
-func (m *testModule) InputSchema() map[string]any      { return m.input }
-func (m *testModule) OutputSchema() map[string]any     { return m.output }
-func (m *testModule) Annotations() apcore.Annotations  { return m.annotations }
+func (m *testModule) Description() string             { return "A test module" }
+func (m *testModule) InputSchema() map[string]any     { return m.input }
+func (m *testModule) OutputSchema() map[string]any    { return m.output }
+func (m *testModule) Annotations() apcore.Annotations { return m.annotations }
 func (m *testModule) Execute(ctx context.Context, inputs map[string]any, c *apcore.Context) (map[string]any, error) {
 	return m.body(ctx, inputs, c)
 }
@@ -120,11 +120,47 @@ func (h *host) wants(err error, code apcore.Code, effects int) {
 	}
 }
 
-type (
-	accessFunc func(context.Context, apcore.AccessRequest) apcore.AccessDecision
+type obj = map[string]any
 
-)
+// accessFunc decides access.
+type accessFunc func(context.Context, apcore.AccessRequest) apcore.AccessDecision
 
 func (f accessFunc) CheckAccess(ctx context.Context, request apcore.AccessRequest) apcore.AccessDecision {
 	return f(ctx, request)
+}
+
+// hook is a middleware whose parts a test may choose.
+type hook struct {
+	before   func(*apcore.MiddlewareCall) (obj, error)
+	after    func(*apcore.MiddlewareCall, obj) (obj, error)
+	onError  func(*apcore.MiddlewareCall, *apcore.Error) (*apcore.Recovery, error)
+	priority *int
+}
+
+func (h *hook) Before(_ context.Context, call *apcore.MiddlewareCall) (map[string]any, error) {
+	if h.before == nil {
+		return nil, nil
+	}
+	return h.before(call)
+}
+
+func (h *hook) After(_ context.Context, call *apcore.MiddlewareCall, output map[string]any) (map[string]any, error) {
+	if h.after == nil {
+		return nil, nil
+	}
+	return h.after(call, output)
+}
+
+func (h *hook) OnError(_ context.Context, call *apcore.MiddlewareCall, err *apcore.Error) (*apcore.Recovery, error) {
+	if h.onError == nil {
+		return nil, nil
+	}
+	return h.onError(call, err)
+}
+
+func (h *hook) Priority() int {
+	if h.priority == nil {
+		return 100
+	}
+	return *h.priority
 }

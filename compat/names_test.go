@@ -1,0 +1,84 @@
+package compat
+
+import (
+	"encoding/json"
+	"flag"
+	"os"
+	"path/filepath"
+	"slices"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/apcore-temporal/apcore-temporal/durable"
+)
+
+var update = flag.Bool("update", false, "write testdata/names.json anew; only for names that no released version has used")
+
+// persistedNames lists every name that a running workflow, a history or an approver's
+// reference may hold.
+func persistedNames() map[string][]string {
+	var namer durable.Namer
+	var codes []string
+	for _, code := range durable.Codes() {
+		codes = append(codes, string(code))
+	}
+	return map[string][]string{
+		"activities": {
+			namer.Unit(durable.OperationCall, "payments.refund"), namer.Unit(durable.OperationStream, "payments.refund"),
+			namer.Unit(durable.OperationPreview, "payments.refund"), namer.Catalog(),
+		},
+		"workflows":           {namer.ModuleCall()},
+		"signals_and_updates": {namer.Approval()},
+		"queries":             {namer.Approvals()},
+		"headers":             {durable.ContextHeader, "apcore-carry"},
+		"context_data":        {durable.IdempotencyKey, durable.AttemptKey},
+		"module_settings":     {durable.ModuleSettingsKey},
+		"search_attributes": {
+			durable.SearchModuleID, durable.SearchPendingApprovals, durable.SearchState, durable.SearchApproverGroup, durable.SearchTaskStatus,
+		},
+		"error_types":     codes,
+		"approval_id":     {durable.ApprovalID("workflow/run/1", 0)},
+		"unit_statuses":   {string(durable.StatusCompleted), string(durable.StatusApprovalPending), string(durable.StatusNotAsked)},
+		"approval_states": {string(durable.ApprovalIsPending), string(durable.ApprovalIsApproved), string(durable.ApprovalIsRejected), string(durable.ApprovalIsTimeout), string(durable.ApprovalIsCancelled), string(durable.ApprovalIsWithdrawn)},
+		"retry_classes":   {string(durable.ClassSafe), string(durable.ClassIdempotent), string(durable.ClassAtMostOnce)},
+	}
+}
+
+// aliases lists names that changed, old to new. An entry is needed before a name
+// in the golden file may go, and its code has to serve the old name until no
+// running workflow uses it.
+var aliases = map[string]string{}
+
+// Target 2: persisted names never change by accident.
+func TestNamesArePinned(t *testing.T) {
+	path := filepath.Join("testdata", "names.json")
+	if *update {
+		text, err := json.MarshalIndent(persistedNames(), "", "  ")
+		if err != nil {
+			t.Fatal(err)
+		}
+		if err := os.WriteFile(path, append(text, '\n'), 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	text, err := os.ReadFile(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var pinned map[string][]string
+	if err := json.Unmarshal(text, &pinned); err != nil {
+		t.Fatalf("%s: %v", path, err)
+	}
+	today := persistedNames()
+	for kind, list := range pinned {
+		for _, name := range list {
+			if !slices.Contains(today[kind], name) && aliases[name] == "" {
+				t.Errorf("%s: %q is gone: running workflows that refer to it would be stranded; keep it, or serve it under an alias and say so in aliases", kind, name)
+			}
+		}
+	}
+	if diff := cmp.Diff(pinned, today); diff != "" && len(aliases) == 0 {
+		t.Errorf("names differ from %s; new ones are added with -update (-pinned +today):\n%s", path, diff)
+	}
+}

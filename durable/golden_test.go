@@ -1,0 +1,161 @@
+package durable_test
+
+import (
+	"bytes"
+	"encoding/json"
+	"flag"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/apcore-temporal/apcore-temporal/apcore"
+	"github.com/apcore-temporal/apcore-temporal/durable"
+)
+
+var update = flag.Bool("update", false, "write the golden files anew; a wire type that was released may only grow")
+
+func golden(t *testing.T, name string, got []byte) []byte {
+	t.Helper()
+	path := filepath.Join("testdata", name)
+	if *update {
+		must(t, os.WriteFile(path, got, 0o600))
+	}
+	want, err := os.ReadFile(path)
+	must(t, err)
+	return want
+}
+
+// Every wire type has one JSON form, which its reader takes back whole and
+// whose unknown fields it ignores.
+func TestWireForms(t *testing.T) {
+	grant := durable.Grant{
+		ApprovalID: "apr-1", CallID: "w/r/2", Module: apcore.ModuleRef{ID: "payments.refund", Version: "1.0.0", SchemaHash: "ab"},
+		ArgumentsDigest: "cd", Requester: "user:maria", RequestedAt: noon, Deadline: noon.Add(24 * time.Hour), Seal: "ef",
+	}
+	decision := durable.Decision{ApprovalID: "apr-1", Status: apcore.ApprovalApproved, ApprovedBy: "ana", Reason: "fine", Metadata: map[string]any{"ticket": "t-1"}, DecidedAt: noon.Add(time.Hour)}
+	for name, value := range map[string]any{
+		"call_request": durable.CallRequest{
+			V: 1, ModuleID: "payments.refund", Inputs: json.RawMessage(`{"amount":9007199254740993}`), Context: json.RawMessage(`{"trace_id":"t"}`),
+			CallID: "w/r/2", IdempotencyKey: "order-7", VersionHint: "1.0.0", AcceptRepeatedEffects: true, RequestedAt: noon,
+			ApprovalTimeoutMS: 60000, Ask: true, Round: 1, Grant: &grant, Decision: &decision,
+		},
+		"call_request_small": durable.CallRequest{V: 1, ModuleID: "a.b", Inputs: json.RawMessage(`{}`), Context: json.RawMessage(`{}`), CallID: "w/r/1", RequestedAt: noon},
+		"call_result": durable.CallResult{
+			V: 1, Status: durable.StatusCompleted, Output: json.RawMessage(`{"ok":true}`), Module: grant.Module,
+			Data: map[string]json.RawMessage{"count": json.RawMessage(`3`)},
+		},
+		"approval": durable.Approval{
+			Grant: grant, Description: "Pays back", Arguments: map[string]any{"card": "***REDACTED***"}, Annotations: apcore.Annotations{Destructive: true, RequiresApproval: true},
+			CallerID: "shop.order", Identity: apcore.NewIdentity("maria", "user", []string{"clerk"}, nil), Status: durable.ApprovalIsApproved, Decision: &decision,
+			Ignored: []durable.IgnoredDecision{{Decision: decision, Code: "DECISION_DUPLICATE", Reason: "decided before"}},
+		},
+		"inbox": durable.InboxState{Approvals: []durable.Approval{{Grant: grant, Status: durable.ApprovalIsPending}}, Early: []durable.Decision{decision}, Dropped: 1},
+	} {
+		t.Run(name, func(t *testing.T) {
+			text, err := json.MarshalIndent(value, "", "  ")
+			must(t, err)
+			want := golden(t, name+".json", append(text, '\n'))
+			if diff := cmp.Diff(string(want), string(text)+"\n"); diff != "" {
+				t.Errorf("wire form (-golden +got):\n%s", diff)
+			}
+			again, err := reread(value, bytes.Replace(want, []byte("{"), []byte(`{"from_the_future": {"x": 1},`), 1))
+			must(t, err)
+			if diff := cmp.Diff(string(want), again+"\n"); diff != "" {
+				t.Errorf("read and written again (-golden +got):\n%s", diff)
+			}
+		})
+	}
+}
+
+// reread decodes a text as the type of a value and writes it again.
+func reread(value any, text []byte) (string, error) {
+	var err error
+	var again []byte
+	switch value.(type) {
+	case durable.CallRequest:
+		again, err = rewrite[durable.CallRequest](text)
+	case durable.CallResult:
+		again, err = rewrite[durable.CallResult](text)
+	case durable.Approval:
+		again, err = rewrite[durable.Approval](text)
+	default:
+		again, err = rewrite[durable.InboxState](text)
+	}
+	return string(again), err
+}
+
+func rewrite[T any](text []byte) ([]byte, error) {
+	var value T
+	if err := json.Unmarshal(text, &value); err != nil {
+		return nil, err
+	}
+	return json.MarshalIndent(value, "", "  ")
+}
+
+// Target 24: the whole truth table of annotations. More than one attempt needs
+// readonly or idempotent; nothing is unlimited.
+func TestRetryTable(t *testing.T) {
+	var table strings.Builder
+	table.WriteString("readonly destructive idempotent requires_approval | class attempts redos start_to_close schedule_to_start schedule_to_close heartbeat\n")
+	row := func(name string, annotations *apcore.Annotations) {
+		p := durable.PolicyFor(durable.ClassOf(annotations), 30*time.Second)
+		fmt.Fprintf(&table, "%s | %s %d %d %v %v %v %v\n", name, p.Class, p.Attempts, p.Redos, p.StartToClose, p.ScheduleToStart, p.ScheduleToClose, p.Heartbeat)
+		repeats := annotations != nil && (annotations.Readonly && !annotations.Destructive || annotations.Idempotent)
+		if p.Attempts > 1 != repeats || p.Attempts < 1 || p.StartToClose <= 0 || p.ScheduleToClose+p.ScheduleToStart <= 0 || p.Heartbeat <= 0 {
+			t.Errorf("%s: %+v", name, p)
+		}
+	}
+	for bits := range 16 {
+		a := apcore.Annotations{Readonly: bits&8 > 0, Destructive: bits&4 > 0, Idempotent: bits&2 > 0, RequiresApproval: bits&1 > 0}
+		row(fmt.Sprintf("%t %t %t %t", a.Readonly, a.Destructive, a.Idempotent, a.RequiresApproval), &a)
+	}
+	row("unknown module", nil)
+	if diff := cmp.Diff(string(golden(t, "retry.txt", []byte(table.String()))), table.String()); diff != "" {
+		t.Errorf("(-golden +got):\n%s", diff)
+	}
+}
+
+// Settings and options change bounds, never the class.
+func TestSettingsKeepAtMostOnce(t *testing.T) {
+	settings := durable.Settings{Attempts: 9, StartToCloseMS: 5000, HeartbeatMS: 500}
+	once := settings.Apply(durable.PolicyFor(durable.ClassAtMostOnce, apcore.NoTimeout))
+	if once.Attempts != 1 || once.StartToClose != 5*time.Second || once.Heartbeat != 500*time.Millisecond {
+		t.Errorf("at most once: %+v", once)
+	}
+	if safe := settings.Apply(durable.PolicyFor(durable.ClassSafe, 0)); safe.Attempts != 9 {
+		t.Errorf("safe: %+v", safe)
+	}
+}
+
+// Every code of the standard and of this layer is classified; the approval codes
+// are never repeated, although the standard calls one of them retryable.
+func TestEveryCodeIsClassified(t *testing.T) {
+	never := durable.NeverRetried()
+	for _, code := range durable.Codes() {
+		if code.IsFramework() {
+			t.Errorf("%s is the standard's", code)
+		}
+		if !contains(never, string(code)) {
+			t.Errorf("%s may be repeated", code)
+		}
+	}
+	for _, code := range []apcore.Code{apcore.CodeApprovalDenied, apcore.CodeApprovalPending, apcore.CodeApprovalTimeout, apcore.CodeExecutionCancelled} {
+		if !contains(never, string(code)) {
+			t.Errorf("%s may be repeated", code)
+		}
+	}
+}
+
+func contains(list []string, item string) bool {
+	for _, other := range list {
+		if other == item {
+			return true
+		}
+	}
+	return false
+}
