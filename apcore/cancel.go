@@ -16,6 +16,7 @@ type CancelToken struct {
 	parent context.Context
 	ctx    context.Context
 	cancel context.CancelCauseFunc
+	linked *CancelToken // a second ancestor, which parent need not descend from
 }
 
 // NewCancelToken makes a root token.
@@ -36,7 +37,9 @@ func (t *CancelToken) cancelWith(cause error) {
 }
 
 // Cancelled reports whether the token or an ancestor was cancelled.
-func (t *CancelToken) Cancelled() bool { return t.context().Err() != nil }
+func (t *CancelToken) Cancelled() bool {
+	return t != nil && (t.context().Err() != nil || t.linked.Cancelled())
+}
 
 // Check returns nil, or an error of code EXECUTION_CANCELLED.
 func (t *CancelToken) Check() error {
@@ -64,13 +67,16 @@ func (t *CancelToken) context() context.Context {
 	return t.ctx
 }
 
-// linked derives the token of one call: it ends with ctx, with the parent token
-// if there is one, and by itself. release frees what links them.
+// linkedToken derives the token of one call: it ends with ctx, with the parent
+// token if there is one, and by itself. release frees what links them. The
+// parent's end reaches Done through another goroutine, so Cancelled also asks
+// the parent itself.
 func linkedToken(ctx context.Context, parent *CancelToken) (token *CancelToken, release func()) {
 	token = newCancelToken(ctx)
 	if parent == nil {
 		return token, func() { token.cancel(nil) }
 	}
+	token.linked = parent
 	stop := context.AfterFunc(parent.context(), func() { token.cancelWith(errCancelled()) })
 	return token, func() {
 		stop()

@@ -251,7 +251,7 @@ func driveCallChain(_ *fixture, test map[string]any) error {
 		want = string(apcore.CodeInvalidInput)
 	}
 	if got := apcore.CodeOf(err); string(got) != want {
-		return fmt.Errorf("code %q, want %q (%v)", got, want, err)
+		return fmt.Errorf("code %s, want %q", string(got), want)
 	}
 	return nil
 }

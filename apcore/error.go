@@ -51,15 +51,25 @@ func NewError(code Code, format string, args ...any) *Error {
 }
 
 // Error returns "[CODE] message".
-func (e *Error) Error() string { return "[" + string(e.Code) + "] " + e.Message }
+func (e *Error) Error() string {
+	if e == nil {
+		return "<nil>" // a nil *Error in an error interface must not crash who looks at it
+	}
+	return "[" + string(e.Code) + "] " + e.Message
+}
 
 // Unwrap returns the cause, nil if there is none.
-func (e *Error) Unwrap() error { return e.Cause }
+func (e *Error) Unwrap() error {
+	if e == nil {
+		return nil
+	}
+	return e.Cause
+}
 
 // Is reports whether target is this error's [Code].
 func (e *Error) Is(target error) bool {
 	code, ok := target.(Code)
-	return ok && code == e.Code
+	return ok && e != nil && code == e.Code
 }
 
 // WithDetail returns a copy whose details hold value under key. The value must

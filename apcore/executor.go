@@ -195,7 +195,9 @@ type Request struct {
 type Outcome struct {
 	// Output is the module's result, nil when the call failed.
 	Output map[string]any
-	// Context is the callee's context, nil when the call failed before step 1.
+	// Context is the callee's context, nil when the call failed before step 1. Its
+	// cancel token is the caller's or else a fresh one, for the callee's own ended
+	// with the call.
 	Context *Context
 	// Module says what ran; its ID is empty when no module was found.
 	Module ModuleRef
@@ -233,7 +235,8 @@ func (e *Executor) Do(ctx context.Context, request Request) (*Outcome, error) {
 	}
 	for {
 		r := newRun(e, caller, request, inputs, outcome)
-		output, retry, err := r.run(ctx)
+		output, retry, err := r.contained(ctx)
+		outcome.Context = r.lasting()
 		if retry == nil {
 			outcome.Output = output
 			return outcome, err
@@ -245,8 +248,8 @@ func (e *Executor) Do(ctx context.Context, request Request) (*Outcome, error) {
 }
 
 // Call invokes another module from inside a module, with the running call's
-// context and executor, and reads the output as Out. Outside a call it fails
-// with CONTEXT_BINDING_ERROR.
+// context and executor, and reads the output as Out. Nil inputs mean {}. Outside
+// a call it fails with CONTEXT_BINDING_ERROR.
 func Call[Out any](ctx context.Context, moduleID string, inputs any) (Out, error) {
 	var out Out
 	c, ok := FromContext(ctx)
@@ -257,9 +260,11 @@ func Call[Out any](ctx context.Context, moduleID string, inputs any) (Out, error
 	if err != nil {
 		return out, err
 	}
-	object, err := DecodeObject(data)
-	if err != nil {
-		return out, err
+	object := map[string]any{}
+	if string(data) != "null" {
+		if object, err = DecodeObject(data); err != nil {
+			return out, err
+		}
 	}
 	output, err := c.Executor().Call(ctx, moduleID, object, c)
 	if err != nil {

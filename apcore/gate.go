@@ -2,8 +2,9 @@ package apcore
 
 import (
 	"context"
-	"maps"
 	"time"
+
+	"github.com/apcore-temporal/apcore-temporal/apcore/internal/jsonvalue"
 )
 
 // passApprovalGate is step 5 (apcore §7.4). The token leaves the inputs first,
@@ -78,18 +79,32 @@ func (r *run) adjudicate(ctx context.Context, token string, resume bool) (*Appro
 	if resume {
 		return r.executor.approval.CheckApproval(ctx, token)
 	}
-	return r.executor.approval.RequestApproval(ctx, r.approvalRequest())
+	request, err := r.approvalRequest()
+	if err != nil {
+		return nil, err
+	}
+	return r.executor.approval.RequestApproval(ctx, request)
 }
 
-func (r *run) approvalRequest() *ApprovalRequest {
+// approvalRequest holds deep copies: a handler that writes to them does not
+// change what will run.
+func (r *run) approvalRequest() (*ApprovalRequest, error) {
+	arguments, err := jsonvalue.CloneObject(r.inputs)
+	if err != nil {
+		return nil, err
+	}
+	redacted, err := jsonvalue.CloneObject(r.callee.redactedInputs)
+	if err != nil {
+		return nil, err
+	}
 	d := r.entry.describe()
 	annotations := d.Annotations
 	annotations.RequiresApproval = true
 	return &ApprovalRequest{
 		ModuleID: r.moduleID, CallerID: r.callee.callerID, Action: r.moduleID,
-		Arguments: maps.Clone(r.inputs), RedactedArguments: maps.Clone(r.callee.redactedInputs),
+		Arguments: arguments, RedactedArguments: redacted,
 		Context: r.callee, Annotations: annotations, Description: d.Description, Tags: d.Tags, Module: d.ModuleRef,
-	}
+	}, nil
 }
 
 func (r *run) reportDecision(result *ApprovalResult, outcome error) {

@@ -4,6 +4,8 @@ import (
 	"context"
 	"runtime/debug"
 	"time"
+
+	"github.com/apcore-temporal/apcore-temporal/apcore/internal/jsonvalue"
 )
 
 // result is what a module's goroutine leaves behind.
@@ -23,8 +25,12 @@ func (r *run) execute(ctx context.Context) error {
 		r.callee.token.cancelWith(context.DeadlineExceeded)
 		return r.timeoutError(0)
 	}
+	inputs, err := jsonvalue.CloneObject(r.inputs)
+	if err != nil {
+		return NewError(CodeInternal, "a middleware left inputs of module %q that are no JSON: %w", r.moduleID, err).WithRetryable(new(false))
+	}
 	r.outcome.Started = true
-	done := r.start()
+	done := r.start(inputs)
 	var expired <-chan time.Time
 	if limited {
 		timer := time.NewTimer(timeout)
@@ -43,10 +49,10 @@ func (r *run) execute(ctx context.Context) error {
 }
 
 // start runs the module in a goroutine of its own, whose context ends with the
-// call's token.
-func (r *run) start() <-chan result {
+// call's token. The inputs are the module's alone: it may still write to them
+// when the call is over and error hooks read the call's.
+func (r *run) start(inputs map[string]any) <-chan result {
 	ctx := intoContext(r.callee.token.context(), r.callee)
-	inputs := r.inputs
 	done := make(chan result, 1)
 	go func() {
 		res := result{err: NewError(CodeModuleExecuteError, "module %q ended its goroutine", r.moduleID)}
@@ -83,7 +89,10 @@ func (r *run) afterCancel(ctx context.Context, done <-chan result) error {
 		}
 	default:
 	}
-	return r.interrupted(ctx)
+	if err := r.interrupted(ctx); err != nil {
+		return err
+	}
+	return errCancelled() // somebody has reset the token meanwhile
 }
 
 // timer is the smaller of the module's timer and the rest of the deadline.

@@ -30,7 +30,7 @@ func (r *run) recovery(ctx context.Context, middleware Middleware, failure *Erro
 	var err error
 	defer func() {
 		if err != nil {
-			r.executor.logger.Error("apcore: error hook failed", "module_id", r.moduleID, "middleware", typeName(middleware), "error", err.Error())
+			r.executor.logger.Error("apcore: error hook failed", "module_id", r.moduleID, "middleware", typeName(middleware), "error", r.hide(err).Error())
 			recovery = nil
 		}
 	}()
@@ -43,13 +43,16 @@ func (r *run) recovery(ctx context.Context, middleware Middleware, failure *Erro
 // gets trace id, module id and call chain where they are missing, so that the
 // innermost module stays named; any other error is wrapped.
 func (r *run) propagate(err error) error {
+	if isNil(err) {
+		return r.enrich(NewError(CodeModuleExecuteError, "module %q returned a nil %s as its error: return a plain nil", r.moduleID, typeName(err)).WithRetryable(new(false)))
+	}
 	own := AsError(err)
 	if own == nil {
 		return r.enrich(r.wrapForeign(err))
 	}
 	enriched := r.enrich(own)
 	var approval *ApprovalError
-	if errors.As(err, &approval) {
+	if errors.As(err, &approval) && approval.Err == own {
 		return &ApprovalError{Err: enriched, Result: approval.Result}
 	}
 	return enriched
@@ -73,16 +76,17 @@ func (r *run) enrich(err *Error) *Error {
 }
 
 func (r *run) wrapForeign(err error) *Error {
+	hidden := r.hide(err)
 	switch {
 	case errors.Is(err, context.DeadlineExceeded):
-		return r.timeoutError(0).WithCause(err)
+		return r.timeoutError(0).WithCause(hidden)
 	case errors.Is(err, context.Canceled):
-		return errCancelled().WithCause(err)
+		return errCancelled().WithCause(hidden)
 	}
 	var code Code
 	if errors.As(err, &code) {
 		return NewError(code, "module %q failed with %s", r.moduleID, code)
 	}
-	return NewError(CodeModuleExecuteError, "module %q failed with %s: %w", r.moduleID, typeName(err), err).
-		WithDetail("reason", err.Error())
+	return NewError(CodeModuleExecuteError, "module %q failed with %s: %w", r.moduleID, typeName(err), hidden).
+		WithDetail("reason", hidden.Error())
 }

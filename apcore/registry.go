@@ -1,6 +1,7 @@
 package apcore
 
 import (
+	"cmp"
 	"log/slog"
 	"maps"
 	"reflect"
@@ -73,20 +74,23 @@ func (r *Registry) Register(id string, module Module, opts RegisterOptions) erro
 	if err := r.reserve(id); err != nil {
 		return err
 	}
+	defer r.release(id)
 	if err := load(module); err != nil {
-		r.release(id)
 		r.logger.Error("apcore: module failed to load", "module_id", id, "error_type", typeName(err), "error", err.Error())
 		return err
 	}
-	r.publish(entry)
+	if err := r.publish(entry); err != nil {
+		r.unload(id, module)
+		return err
+	}
 	return nil
 }
 
 func (r *Registry) reserve(id string) error {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	if r.sealed != "" {
-		return NewError(CodeInvalidInput, "module %q comes too late: the registry is sealed since %s", id, r.sealed).WithDetail("module_id", id)
+	if err := r.checkSeal(id); err != nil {
+		return err
 	}
 	if r.modules[id] != nil || r.loading[id] {
 		return NewError(CodeDuplicateModuleID, "module id %q is taken: unregister it first or choose another", id).WithDetail("module_id", id)
@@ -101,11 +105,23 @@ func (r *Registry) release(id string) {
 	delete(r.loading, id)
 }
 
-func (r *Registry) publish(entry *registration) {
+// publish makes a module visible, unless the registry was sealed while it loaded.
+func (r *Registry) publish(entry *registration) error {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	delete(r.loading, entry.descriptor.ID)
-	r.modules[entry.descriptor.ID] = entry
+	id := entry.descriptor.ID
+	if err := r.checkSeal(id); err != nil {
+		return err
+	}
+	r.modules[id] = entry
+	return nil
+}
+
+func (r *Registry) checkSeal(id string) error {
+	if r.sealed == "" {
+		return nil
+	}
+	return NewError(CodeInvalidInput, "module %q comes too late: the registry is sealed since %s", id, r.sealed).WithDetail("module_id", id)
 }
 
 // Unregister removes a module and reports whether there was one. An error of
@@ -118,20 +134,25 @@ func (r *Registry) Unregister(id string) bool {
 	if entry == nil {
 		return false
 	}
-	if err := unload(entry.module); err != nil {
-		r.logger.Error("apcore: module failed to unload", "module_id", id, "error", err.Error())
-	}
+	r.unload(id, entry.module)
 	return true
 }
 
+func (r *Registry) unload(id string, module Module) {
+	if err := unload(module); err != nil {
+		r.logger.Error("apcore: module failed to unload", "module_id", id, "error", err.Error())
+	}
+}
+
 // Seal refuses every later registration with a GENERAL_INVALID_INPUT that names
-// since, for example "worker start". Removing stays possible. Hosts that derive
+// since, for example "worker start"; a module that is still loading counts as
+// later and is unloaded again. Removing stays possible. Hosts that derive
 // names or policies from the registry call it before they do.
 func (r *Registry) Seal(since string) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	if r.sealed == "" {
-		r.sealed = since
+		r.sealed = cmp.Or(since, "an unnamed moment")
 	}
 }
 

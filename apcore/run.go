@@ -14,13 +14,13 @@ type run struct {
 	moduleID string
 	hint     string
 	caller   *Context
+	given    map[string]any // the inputs before middleware
 	inputs   map[string]any
 	outcome  *Outcome
 
 	entry    *registration
 	callee   *Context
 	release  func()
-	token    string // the approval token, still in inputs until the gate
 	aclAsks  bool
 	approved string // digest of the inputs an approver has seen
 	chain    []Middleware
@@ -63,8 +63,28 @@ func newRun(e *Executor, caller *Context, request Request, inputs map[string]any
 	defer e.mu.RUnlock()
 	return &run{
 		executor: e, moduleID: request.ModuleID, hint: request.VersionHint,
-		caller: caller, inputs: inputs, outcome: outcome, chain: e.middleware, release: func() {},
+		caller: caller, given: inputs, inputs: inputs, outcome: outcome, chain: e.middleware, release: func() {},
 	}
+}
+
+// contained is run in a goroutine of its own, so that a hook which ends its
+// goroutine ends the call with an error and not the caller.
+func (r *run) contained(ctx context.Context) (output map[string]any, retry *RetrySignal, err error) {
+	done := make(chan struct{})
+	go func() {
+		defer close(done)
+		defer recoverTo(&err, "the pipeline")
+		finished := false
+		defer func() {
+			if !finished {
+				err = r.enrich(NewError(CodeInternal, "a hook or handler of module %q ended its goroutine", r.moduleID).WithRetryable(new(false)))
+			}
+		}()
+		output, retry, err = r.run(ctx)
+		finished = true
+	}()
+	<-done
+	return output, retry, err
 }
 
 // run takes the steps; a failure is enriched (§8.3) and offered to the entered
@@ -101,8 +121,20 @@ func (r *run) createContext(ctx context.Context) error {
 		callee.deadline = time.Now().Add(r.executor.globalTimeout)
 	}
 	callee.token, r.release = linkedToken(ctx, r.caller.token)
-	r.callee, r.outcome.Context = callee, callee
+	r.callee = callee
 	return nil
+}
+
+// lasting is the callee's context as it may be used after the call.
+func (r *run) lasting() *Context {
+	if r.callee == nil {
+		return nil
+	}
+	token := r.caller.token
+	if token == nil {
+		token = NewCancelToken()
+	}
+	return r.callee.WithCancelToken(token)
 }
 
 func (r *run) guardCallChain(ctx context.Context) error {
@@ -115,7 +147,7 @@ func (r *run) guardCallChain(ctx context.Context) error {
 // interrupted answers for a call whose token has ended: by its caller's
 // deadline or by cancellation.
 func (r *run) interrupted(ctx context.Context) error {
-	if ctx.Err() == context.DeadlineExceeded { //nolint:errorlint // Err returns the bare value
+	if ctx.Err() == context.DeadlineExceeded {
 		return r.timeoutError(0).WithCause(context.DeadlineExceeded)
 	}
 	return r.callee.token.Check()

@@ -44,8 +44,8 @@ func Run(engine Engine, request CallRequest, policy Policy) (CallResult, error) 
 		if err != nil || result.Status == StatusCompleted {
 			return result, err
 		}
-		if err := request.accept(result); err != nil {
-			return CallResult{}, err
+		if e := request.accept(result); e != nil {
+			return CallResult{}, at(engine.Now(), e)
 		}
 		decision, err := engine.AwaitDecision(*result.Approval)
 		if err != nil {
@@ -56,15 +56,15 @@ func Run(engine Engine, request CallRequest, policy Policy) (CallResult, error) 
 		}
 		request.Grant, request.Decision, request.Ask = &result.Approval.Grant, &decision, false
 		if request.Round++; request.Round > maxRounds {
-			return CallResult{}, newError(apcore.CodeInternal, "module %q asked for approval %d times in one call: its approval handler never comes to an end", request.ModuleID, maxRounds).
-				WithDetail("module_id", request.ModuleID)
+			return CallResult{}, at(engine.Now(), newError(apcore.CodeInternal, "module %q asked for approval %d times in one call: its approval handler never comes to an end", request.ModuleID, maxRounds).
+				WithDetail("module_id", request.ModuleID))
 		}
 	}
 }
 
 // accept checks that a pending result belongs to this call. It does not compare
 // call ids: a replay may run under another workflow id than the recorded one.
-func (r CallRequest) accept(result CallResult) error {
+func (r CallRequest) accept(result CallResult) *apcore.Error {
 	a := result.Approval
 	if result.Status != StatusApprovalPending || a == nil || a.ApprovalID == "" || a.Module.ID != r.ModuleID {
 		return newError(apcore.CodeInternal, "call of module %q came back with status %q and no approval of its own", r.ModuleID, result.Status).
@@ -104,6 +104,13 @@ func denied(request CallRequest, decision Decision) error {
 		Status: apcore.ApprovalRejected, ApprovedBy: decision.ApprovedBy, Reason: decision.Reason,
 		ApprovalID: decision.ApprovalID, Metadata: decision.Metadata,
 	}}
+}
+
+// at gives an error that arose in the run the run's time, so that it is the same
+// when the run is replayed.
+func at(now time.Time, e *apcore.Error) error {
+	e.Timestamp = stamp(now)
+	return e
 }
 
 // stamp cuts a time to what survives JSON in every language.

@@ -200,7 +200,7 @@ func TestRunRefusesNestedApproval(t *testing.T) {
 // nor with the same token brought by hand.
 func TestGrantDoesNotReachNestedCalls(t *testing.T) {
 	w := newWorld(t, apcore.ExecutorOptions{})
-	must(t, apcore.Register(w.registry, "pay.greedy", func(ctx context.Context, in map[string]any) (map[string]any, error) {
+	must(t, apcore.Register(w.registry, "pay.greedy", func(ctx context.Context, _ map[string]any) (map[string]any, error) {
 		c, _ := apcore.FromContext(ctx)
 		id := durable.ApprovalID("w/w/1", 0)
 		_, err := c.Executor().Call(ctx, "pay.transfer", map[string]any{"to": "me", "amount": 1, apcore.ApprovalTokenKey: id}, c)
@@ -341,7 +341,7 @@ func TestGrantIsBoundToTheModule(t *testing.T) {
 func TestResumeChecksAgain(t *testing.T) {
 	allowed := atomic.Bool{}
 	allowed.Store(true)
-	gate := accessFunc(func() bool { return allowed.Load() })
+	gate := accessFunc(allowed.Load)
 	for _, test := range []struct {
 		name  string
 		spoil func(*world)

@@ -111,11 +111,11 @@ func (a *Approvals) Get(ctx context.Context, workflowID, approvalID string) (*du
 
 // open tells a workflow that runs from one that has ended and one that never was.
 func (a *Approvals) open(ctx context.Context, workflowID string) error {
-	description, err := a.client.DescribeWorkflowExecution(ctx, workflowID, "")
+	description, err := a.client.DescribeWorkflow(ctx, workflowID, "")
 	if err != nil {
 		return a.answer(ctx, workflowID, err)
 	}
-	status := description.GetWorkflowExecutionInfo().GetStatus()
+	status := description.Status
 	if status != enumspb.WORKFLOW_EXECUTION_STATUS_RUNNING {
 		return refused(durable.CodeRunClosed, "workflow %q has ended: %s", workflowID, status).WithDetail("status", status.String())
 	}
@@ -140,11 +140,11 @@ func (a *Approvals) answer(ctx context.Context, workflowID string, err error) er
 
 // notFound is the server's answer for a closed run as well, so look again.
 func (a *Approvals) notFound(ctx context.Context, workflowID string, cause error) error {
-	description, err := a.client.DescribeWorkflowExecution(context.WithoutCancel(ctx), workflowID, "")
+	description, err := a.client.DescribeWorkflow(context.WithoutCancel(ctx), workflowID, "")
 	if err != nil {
 		return refused(durable.CodeRunNotFound, "there is no workflow %q", workflowID).WithCause(cause)
 	}
-	status := description.GetWorkflowExecutionInfo().GetStatus()
+	status := description.Status
 	return refused(durable.CodeRunClosed, "workflow %q has ended: %s", workflowID, status).WithDetail("status", status.String())
 }
 

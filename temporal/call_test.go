@@ -95,9 +95,6 @@ func TestInjectedApprovals(t *testing.T) {
 func TestNumbersSurvive(t *testing.T) {
 	book := &ledger{}
 	env := testsuite.NewEnvironment(t, newExecutor(t, book, apcore.ExecutorOptions{}))
-	type number = struct {
-		Value any `json:"value"`
-	}
 	env.ExecuteWorkflow(func(ctx workflow.Context) error {
 		for _, text := range []string{"9007199254740993", "9223372036854775807", "18446744073709551615", "1e400", "0.1", "1.0", "-0", "12345678901234567890.12", `[9007199254740993,{"n":-9007199254740993}]`} {
 			result, err := temporal.CallRaw(ctx, "shop.lookup", rawJSON(`{"value":`+text+`}`))

@@ -72,8 +72,8 @@ func (s *state) contextWire() map[string]any {
 // merge takes over the data a call returned; calls merge in the order in which
 // they complete, which replay repeats.
 func (s *state) merge(changed map[string]json.RawMessage) error {
-	for key, text := range changed {
-		value, err := apcore.DecodeObject(wrap(text))
+	for _, key := range workflow.DeterministicKeys(changed) {
+		value, err := apcore.DecodeObject(wrap(changed[key]))
 		if err != nil {
 			return err
 		}

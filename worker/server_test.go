@@ -175,7 +175,7 @@ func TestApproverTellsApart(t *testing.T) {
 	if _, err := s.approvals.Get(t.Context(), open.GetID(), "apr-of-nobody"); !errors.Is(err, durable.CodeDecisionUnknown) {
 		t.Errorf("Get of no approval: %v", err)
 	}
-	if _, err := s.client.DescribeWorkflowExecution(t.Context(), "run-of-nobody", ""); err == nil {
+	if _, err := s.client.DescribeWorkflow(t.Context(), "run-of-nobody", ""); err == nil {
 		t.Error("asking started a run")
 	}
 	must(t, s.approvals.Decide(t.Context(), open.GetID(), approve(approval.ApprovalID)))
@@ -286,16 +286,17 @@ func TestCancelReachesTheModule(t *testing.T) {
 	}
 	must(t, s.client.CancelWorkflow(t.Context(), run.GetID(), ""))
 	select {
-	case <-s.cancelled:
+	case cause := <-s.cancelled:
+		t.Logf("the module learnt of it: %v", cause)
 	case <-time.After(time.Minute):
 		t.Fatal("the module never learnt of it")
 	}
 	if e := temporal.AsError(s.end(run, nil)); e == nil || e.Code != apcore.CodeExecutionCancelled {
 		t.Errorf("ended with %v", e)
 	}
-	description, err := s.client.DescribeWorkflowExecution(t.Context(), run.GetID(), "")
+	description, err := s.client.DescribeWorkflow(t.Context(), run.GetID(), "")
 	must(t, err)
-	if got := description.WorkflowExecutionInfo.Status; got != enums.WORKFLOW_EXECUTION_STATUS_CANCELED {
+	if got := description.Status; got != enums.WORKFLOW_EXECUTION_STATUS_CANCELED {
 		t.Errorf("status %s", got)
 	}
 }

@@ -159,7 +159,6 @@ func (e *engine) AwaitDecision(approval durable.Approval) (durable.Decision, err
 		case <-changed:
 		case <-expired:
 			e.end(func(b *durable.Inbox) { b.Expire(approval.ApprovalID) })
-			expired = nil
 			if decision, ok, _ := e.look(approval.ApprovalID); ok {
 				return decision, nil
 			}

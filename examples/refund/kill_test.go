@@ -116,8 +116,9 @@ func waitFor(t *testing.T, cmd *exec.Cmd) {
 // workerProcess is the main function of a worker process.
 func workerProcess() {
 	ctx, stop := signal.NotifyContext(context.Background(), syscall.SIGTERM)
-	defer stop()
-	if err := workUntilKilled(ctx, os.Getenv(killAtEnv)); err != nil {
+	err := workUntilKilled(ctx, os.Getenv(killAtEnv))
+	stop()
+	if err != nil {
 		fmt.Fprintln(os.Stderr, "worker process:", err)
 		os.Exit(1)
 	}

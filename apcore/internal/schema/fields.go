@@ -42,9 +42,6 @@ func fieldsOf(t reflect.Type) []field {
 				continue
 			}
 			fields, structs := directFields(e)
-			if count(level, e.typ) > 1 { // twice at one depth: its fields cancel out
-				fields = append(fields, fields...)
-			}
 			all = append(all, fields...)
 			deeper = append(deeper, structs...)
 		}
@@ -54,15 +51,6 @@ func fieldsOf(t reflect.Type) []field {
 		level = deeper
 	}
 	return dominant(all)
-}
-
-func count(level []embedded, t reflect.Type) (n int) {
-	for _, e := range level {
-		if e.typ == t {
-			n++
-		}
-	}
-	return n
 }
 
 func directFields(e embedded) (fields []field, structs []embedded) {

@@ -8,6 +8,7 @@ package main
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"os"
 	"os/signal"
@@ -34,7 +35,7 @@ func run(ctx context.Context) (err error) {
 	if err != nil {
 		return err
 	}
-	defer os.RemoveAll(directory)
+	defer func() { err = errors.Join(err, os.RemoveAll(directory)) }()
 	s := &stage{
 		ctx: ctx, binaries: binaries, directory: directory,
 		ledger: filepath.Join(directory, "refunds.jsonl"), keep: os.Getenv("KEEP") != "",

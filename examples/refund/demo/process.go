@@ -103,10 +103,9 @@ func (s *stage) startWorker() error {
 	if err != nil {
 		return err
 	}
-	defer log.Close()
 	cmd.Stdout, cmd.Stderr = log, log
 	s.worker, err = launch("worker", cmd)
-	return err
+	return errors.Join(err, log.Close()) // the worker has a handle of its own
 }
 
 // command runs one of the example's programs to its end and returns what it

@@ -145,7 +145,7 @@ func (s *stage) denial(id string, want apcore.Code) (*apcore.Error, error) {
 	_, err := s.receipt(id)
 	e := temporal.AsError(err)
 	if e == nil || e.Code != want {
-		return nil, fmt.Errorf("workflow %s ended with %w, want %s", id, err, want)
+		return nil, fmt.Errorf("workflow %s ended with %w, want %w", id, err, want)
 	}
 	say("The workflow ended with %s", e)
 	return e, nil
