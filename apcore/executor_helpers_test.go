@@ -164,3 +164,24 @@ func (h *hook) Priority() int {
 	}
 	return *h.priority
 }
+
+// logTo is a logger that enters its records in a ledger.
+func logTo(l *ledger) *slog.Logger { return slog.New(ledgerHandler{l}) }
+
+type ledgerHandler struct{ ledger *ledger }
+
+func (ledgerHandler) Enabled(context.Context, slog.Level) bool { return true }
+
+func (h ledgerHandler) Handle(_ context.Context, record slog.Record) error {
+	text := record.Message
+	record.Attrs(func(a slog.Attr) bool {
+		text += " " + a.String()
+		return true
+	})
+	h.ledger.add("%s", text)
+	return nil
+}
+
+func (h ledgerHandler) WithAttrs([]slog.Attr) slog.Handler { return h }
+
+func (h ledgerHandler) WithGroup(string) slog.Handler { return h }

@@ -78,9 +78,9 @@ type Decision struct {
 	ApprovalID string                `json:"approval_id"`
 	Status     apcore.ApprovalStatus `json:"status"`
 	// ApprovedBy names who decided; required.
-	ApprovedBy string         `json:"approved_by"`
-	Reason     string         `json:"reason,omitempty"`
-	Metadata   map[string]any `json:"metadata,omitempty"`
+	ApprovedBy string `json:"approved_by"`
+	Reason     string `json:"reason,omitempty"`
+	Metadata   Object `json:"metadata,omitempty"`
 	// DecidedAt is set by the run that accepts the decision, in its own time.
 	DecidedAt time.Time `json:"decided_at,omitzero"`
 }
@@ -101,6 +101,24 @@ type Grant struct {
 	Seal string `json:"seal,omitempty"`
 }
 
+// Object is a JSON object; what is read into it keeps the digits of its numbers
+// as json.Number. A map[string]any can be assigned to it.
+type Object map[string]any
+
+// UnmarshalJSON reads an object, or null as nil.
+func (o *Object) UnmarshalJSON(text []byte) error {
+	if string(text) == "null" {
+		*o = nil
+		return nil
+	}
+	object, err := apcore.DecodeObject(text)
+	if err != nil {
+		return err
+	}
+	*o = object
+	return nil
+}
+
 // ApprovalState is where an [Approval] stands.
 type ApprovalState string
 
@@ -118,7 +136,7 @@ const (
 type Approval struct {
 	Grant
 	Description string             `json:"description"`
-	Arguments   map[string]any     `json:"arguments"`
+	Arguments   Object             `json:"arguments"`
 	Annotations apcore.Annotations `json:"annotations"`
 	CallerID    string             `json:"caller_id,omitempty"`
 	Identity    *apcore.Identity   `json:"identity,omitempty"`

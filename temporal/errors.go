@@ -2,6 +2,7 @@ package temporal
 
 import (
 	"context"
+	"encoding/json"
 	"errors"
 	"time"
 
@@ -32,7 +33,7 @@ func (e *callError) Unwrap() []error { return []error{e.failure, e.sdk} }
 func ActivityError(failure *durable.Failure) error {
 	options := sdktemporal.ApplicationErrorOptions{
 		NonRetryable:   !failure.Retry,
-		Details:        []any{failure.Map()},
+		Details:        []any{detail(failure.Map())},
 		NextRetryDelay: min(failure.RetryAfter, maxRetryDelay),
 	}
 	if durable.Expected(failure.Err.Code) {
@@ -80,8 +81,7 @@ func failureOf(err error) *durable.Failure {
 // it keeps at least its type as code.
 func fromApplication(application *sdktemporal.ApplicationError) *durable.Failure {
 	retry := !application.NonRetryable()
-	var wire map[string]any
-	if application.HasDetails() && application.Details(&wire) == nil && wire["code"] == application.Type() {
+	if wire := wireOf(application); wire != nil {
 		failure := durable.FailureFromMap(wire)
 		failure.Retry, failure.RetryAfter = retry, application.NextRetryDelay()
 		return failure
@@ -94,6 +94,30 @@ func fromApplication(application *sdktemporal.ApplicationError) *durable.Failure
 		e.Retryable = new(false)
 	}
 	return &durable.Failure{Err: e, Retry: retry}
+}
+
+// detail is an error's wire form as text, so that no digit is lost on the way.
+func detail(wire map[string]any) json.RawMessage {
+	text, err := apcore.EncodeJSON(wire)
+	if err != nil { // a detail that is no JSON; the error matters more
+		delete(wire, "details")
+		text = mustJSON(wire)
+	}
+	return text
+}
+
+// wireOf is the inverse of detail, nil if the error carries no wire form of its
+// own type.
+func wireOf(application *sdktemporal.ApplicationError) map[string]any {
+	var text json.RawMessage
+	if !application.HasDetails() || application.Details(&text) != nil {
+		return nil
+	}
+	wire, err := apcore.DecodeObject(text)
+	if err != nil || wire["code"] != application.Type() {
+		return nil
+	}
+	return wire
 }
 
 // callFailure reads the error of one unit. For an at-most-once call the kind of
@@ -139,7 +163,7 @@ func workflowError(err error) error {
 		// All that could be retried has been; a retry of the whole run would ask
 		// people again and repeat effects under new call ids.
 		NonRetryable: true,
-		Details:      []any{found.Map()},
+		Details:      []any{detail(found.Map())},
 		Category:     categoryOf(found.Code),
 	})
 }

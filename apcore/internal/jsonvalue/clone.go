@@ -4,7 +4,6 @@ package jsonvalue
 
 import (
 	"encoding/json"
-	"fmt"
 	"math"
 	"strconv"
 	"strings"
@@ -30,123 +29,132 @@ func (e *Error) Error() string {
 	return e.Path + ": " + e.Reason
 }
 
+// The reasons that several functions give.
+const (
+	reasonText   = "a text is not valid UTF-8"
+	reasonKey    = "a key is not valid UTF-8"
+	reasonFinite = "a number is not finite"
+	reasonNumber = "a json.Number is no number"
+	reasonDepth  = "it is nested deeper than 512 levels, or contains itself"
+)
+
+// within moves a failure up one level; only failures pay for their path.
+func within(err error, key string) error {
+	fault, ok := err.(*Error) //nolint:errorlint // made in this package, never wrapped
+	if !ok {
+		return err
+	}
+	fault.Path = "/" + escaper.Replace(key) + fault.Path
+	return fault
+}
+
+var escaper = strings.NewReplacer("~", "~0", "/", "~1")
+
 // Clone copies a value deeply into the JSON data model. Plain values keep their
 // Go type, numbers included; structs, typed maps and slices, pointers and
 // marshallers become what encoding/json makes of them, with numbers as
 // json.Number. What is no JSON fails with an [*Error].
-func Clone(value any) (any, error) { return clone(value, nil, 0) }
+func Clone(value any) (any, error) { return clone(value, 0) }
 
 // CloneObject is [Clone] for an object; nil becomes an empty one.
-func CloneObject(object map[string]any) (map[string]any, error) {
-	return cloneObject(object, nil, 0)
-}
+func CloneObject(object map[string]any) (map[string]any, error) { return cloneObject(object, 0) }
 
-// place is a path under construction; it is turned into text only for errors.
-type place struct {
-	parent *place
-	key    string
-	index  int
-}
-
-func (p *place) String() string {
-	if p == nil {
-		return ""
-	}
-	name := strconv.Itoa(p.index)
-	if p.index < 0 {
-		name = strings.NewReplacer("~", "~0", "/", "~1").Replace(p.key)
-	}
-	return p.parent.String() + "/" + name
-}
-
-func fault(at *place, format string, args ...any) error {
-	return &Error{Path: at.String(), Reason: fmt.Sprintf(format, args...)}
-}
-
-func clone(value any, at *place, depth int) (any, error) {
+func clone(value any, depth int) (any, error) {
 	switch v := value.(type) {
-	case nil, bool, int, int8, int16, int32, int64, uint, uint8, uint16, uint32, uint64:
-		return v, nil
-	case string:
-		if !utf8.ValidString(v) {
-			return nil, fault(at, "a text is not valid UTF-8")
-		}
-		return v, nil
-	case float64:
-		return v, finite(v, at)
-	case float32:
-		return v, finite(float64(v), at)
-	case json.Number:
-		if !validNumber(string(v)) {
-			return nil, fault(at, "a json.Number is no number")
-		}
-		return v, nil
 	case map[string]any:
 		if v == nil {
 			return nil, nil //nolint:nilnil // a nil map is JSON's null
 		}
-		return cloneObject(v, at, depth)
+		return cloneObject(v, depth)
 	case []any:
 		if v == nil {
 			return nil, nil //nolint:nilnil // a nil slice is JSON's null
 		}
-		return cloneArray(v, at, depth)
+		return cloneArray(v, depth)
+	}
+	plain, reason := checkScalar(value)
+	switch {
+	case reason != "":
+		return nil, &Error{Reason: reason}
+	case plain:
+		return value, nil
 	default:
-		return throughJSON(value, at)
+		return throughJSON(value, depth)
 	}
 }
 
-func cloneObject(object map[string]any, at *place, depth int) (map[string]any, error) {
+// checkScalar reports whether a value is a plain one without parts, and what is
+// wrong with it.
+func checkScalar(value any) (plain bool, reason string) {
+	switch v := value.(type) {
+	case nil, bool, int, int8, int16, int32, int64, uint, uint8, uint16, uint32, uint64:
+		return true, ""
+	case string:
+		if !utf8.ValidString(v) {
+			return true, reasonText
+		}
+		return true, ""
+	case float64:
+		return true, finite(v)
+	case float32:
+		return true, finite(float64(v))
+	case json.Number:
+		if !validNumber(string(v)) {
+			return true, reasonNumber
+		}
+		return true, ""
+	default:
+		return false, ""
+	}
+}
+
+func finite(f float64) string {
+	if math.IsNaN(f) || math.IsInf(f, 0) {
+		return reasonFinite
+	}
+	return ""
+}
+
+func cloneObject(object map[string]any, depth int) (map[string]any, error) {
 	if depth >= maxDepth {
-		return nil, fault(at, "it is nested deeper than %d levels, or contains itself", maxDepth)
+		return nil, &Error{Reason: reasonDepth}
 	}
 	copied := make(map[string]any, len(object))
 	for key, item := range object {
 		if !utf8.ValidString(key) {
-			return nil, fault(at, "a key is not valid UTF-8")
+			return nil, &Error{Reason: reasonKey}
 		}
-		c, err := clone(item, &place{parent: at, key: key, index: -1}, depth+1)
+		c, err := clone(item, depth+1)
 		if err != nil {
-			return nil, err
+			return nil, within(err, key)
 		}
 		copied[key] = c
 	}
 	return copied, nil
 }
 
-func cloneArray(array []any, at *place, depth int) ([]any, error) {
+func cloneArray(array []any, depth int) ([]any, error) {
 	if depth >= maxDepth {
-		return nil, fault(at, "it is nested deeper than %d levels, or contains itself", maxDepth)
+		return nil, &Error{Reason: reasonDepth}
 	}
 	copied := make([]any, len(array))
 	for i, item := range array {
-		c, err := clone(item, &place{parent: at, index: i}, depth+1)
+		c, err := clone(item, depth+1)
 		if err != nil {
-			return nil, err
+			return nil, within(err, strconv.Itoa(i))
 		}
 		copied[i] = c
 	}
 	return copied, nil
 }
 
-func finite(f float64, at *place) error {
-	if math.IsNaN(f) || math.IsInf(f, 0) {
-		return fault(at, "a number is not finite")
-	}
-	return nil
-}
-
 // throughJSON reads any other Go value as its own JSON form.
-func throughJSON(value any, at *place) (any, error) {
-	text, err := marshal(value)
+func throughJSON(value any, depth int) (any, error) {
+	text, err := marshal(value, depth)
 	if err != nil {
-		return nil, fault(at, "%s", err.Error())
+		return nil, err
 	}
-	decoded, err := Decode(text)
-	if err != nil {
-		return nil, fault(at, "%s", err.Error())
-	}
-	return decoded, nil
+	return Decode(text)
 }
 
 // validNumber is JSON's grammar of numbers.
@@ -154,5 +162,6 @@ func validNumber(text string) bool {
 	if text == "" || text[0] != '-' && (text[0] < '0' || text[0] > '9') {
 		return false
 	}
-	return json.Valid([]byte(text))
+	last := text[len(text)-1]
+	return last >= '0' && last <= '9' && json.Valid([]byte(text))
 }
