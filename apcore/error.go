@@ -37,17 +37,25 @@ type Error struct {
 }
 
 // NewError makes an error of the given code. Retryable and UserFixable start
-// with the code's defaults. A %w verb in format sets Cause.
+// with the code's defaults. A %w verb in format sets Cause, several join theirs.
 func NewError(code Code, format string, args ...any) *Error {
 	formatted := fmt.Errorf(format, args...)
 	return &Error{
 		Code:        code,
 		Message:     formatted.Error(),
-		Cause:       errors.Unwrap(formatted),
+		Cause:       wrappedBy(formatted),
 		Timestamp:   time.Now().UTC(),
 		Retryable:   code.DefaultRetryable(),
 		UserFixable: code.DefaultUserFixable(),
 	}
+}
+
+// wrappedBy returns what an error of fmt.Errorf wraps, nil if nothing.
+func wrappedBy(formatted error) error {
+	if several, ok := formatted.(interface{ Unwrap() []error }); ok { //nolint:errorlint // its own value only
+		return errors.Join(several.Unwrap()...)
+	}
+	return errors.Unwrap(formatted)
 }
 
 // Error returns "[CODE] message".

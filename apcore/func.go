@@ -1,11 +1,7 @@
 package apcore
 
 import (
-	"bytes"
 	"context"
-	"encoding/json"
-	"errors"
-	"math/big"
 	"reflect"
 	"strings"
 	"time"
@@ -176,84 +172,6 @@ func isObjectType(t reflect.Type) bool {
 	return t.Kind() == reflect.Struct && t != reflect.TypeFor[time.Time]()
 }
 
-// decodeInto reads inputs as a Go value. A number such as 4.0 satisfies an
-// integer schema but not Go's decoder, so a first failure is tried again with
-// integral numbers written as integers.
-func decodeInto(inputs map[string]any, target any) error {
-	data, err := jsonvalue.Encode(inputs)
-	if err != nil {
-		return NewError(CodeInvalidInput, "inputs are no JSON object: %w", err)
-	}
-	err = unmarshal(data, target)
-	var mismatch *json.UnmarshalTypeError
-	if errors.As(err, &mismatch) && strings.HasPrefix(mismatch.Value, "number") {
-		err = retryIntegral(data, target)
-	}
-	if err != nil {
-		return schemaError("inputs", []schema.Item{typeItem(err)})
-	}
-	return nil
-}
-
-func unmarshal(data []byte, target any) error {
-	decoder := json.NewDecoder(bytes.NewReader(data))
-	decoder.UseNumber()
-	return decoder.Decode(target)
-}
-
-func retryIntegral(data []byte, target any) error {
-	object, err := jsonvalue.DecodeObject(data)
-	if err != nil {
-		return err
-	}
-	again, err := jsonvalue.Encode(integral(object))
-	if err != nil {
-		return err
-	}
-	return unmarshal(again, target)
-}
-
-// integral rewrites 4.0 and 1e2 as 4 and 100; numbers of more than 40 digits
-// fit no Go integer and stay.
-func integral(value any) any {
-	switch value := value.(type) {
-	case map[string]any:
-		for key, item := range value {
-			value[key] = integral(item)
-		}
-	case []any:
-		for i, item := range value {
-			value[i] = integral(item)
-		}
-	case json.Number:
-		if !strings.ContainsAny(string(value), ".eE") || hasLongExponent(string(value)) {
-			return value
-		}
-		if ratio, ok := new(big.Rat).SetString(string(value)); ok && ratio.IsInt() {
-			return json.Number(ratio.Num().String())
-		}
-	}
-	return value
-}
-
-func hasLongExponent(number string) bool {
-	_, exponent, _ := strings.Cut(strings.ToLower(number), "e")
-	return len(strings.TrimLeft(exponent, "+-0")) > 2
-}
-
-// typeItem names the field of a decoding error; the value stays out, it may be secret.
-func typeItem(err error) schema.Item {
-	var mismatch *json.UnmarshalTypeError
-	if errors.As(err, &mismatch) {
-		path := ""
-		if mismatch.Field != "" {
-			path = "/" + strings.ReplaceAll(mismatch.Field, ".", "/")
-		}
-		return schema.Item{Path: path, Keyword: "type", Message: "does not fit the Go type " + mismatch.Type.String()}
-	}
-	return schema.Item{Keyword: "type", Message: "a field's text cannot be read as its Go type"}
-}
-
 func encodeOutput(out any, wrap bool) (map[string]any, error) {
 	if wrap {
 		out = map[string]any{"result": out}
@@ -262,8 +180,16 @@ func encodeOutput(out any, wrap bool) (map[string]any, error) {
 	if err != nil {
 		return nil, NewError(CodeModuleExecuteError, "the output cannot be written as JSON: %w", err).WithRetryable(new(false))
 	}
-	if string(data) == "null" {
-		return map[string]any{}, nil
+	decoded, err := jsonvalue.Decode(data)
+	if err != nil {
+		return nil, NewError(CodeModuleExecuteError, "the output cannot be read back from JSON: %w", err).WithRetryable(new(false))
 	}
-	return decodeObject(data)
+	switch decoded := decoded.(type) {
+	case nil:
+		return map[string]any{}, nil
+	case map[string]any:
+		return decoded, nil
+	default: // a struct or map that writes itself as something else
+		return map[string]any{"result": decoded}, nil
+	}
 }

@@ -69,6 +69,7 @@ func describe(id string, module Module, opts RegisterOptions) (*Descriptor, erro
 	for key, value := range opts.Metadata {
 		d.Metadata[key] = value
 	}
+	d.Metadata = copyObject(d.Metadata)
 	if d.Timeout < 0 && d.Timeout != NoTimeout {
 		return nil, NewError(CodeInvalidInput, "module %q has a timeout of %v: give zero for the default, NoTimeout for none or a positive one", id, d.Timeout).
 			WithDetail("module_id", id)
@@ -94,7 +95,7 @@ func readOptional(d *Descriptor, module Module) {
 		d.Version = m.Version()
 	}
 	if m, ok := module.(Exemplified); ok {
-		d.Examples = slices.Clone(m.Examples())
+		d.Examples = copyExamples(m.Examples())
 	}
 	if m, ok := module.(Timed); ok {
 		d.Timeout = m.Timeout()
@@ -142,11 +143,31 @@ func (e *registration) describe() *Descriptor {
 	d := e.descriptor
 	d.Annotations = d.Annotations.Clone()
 	d.Tags = slices.Clone(d.Tags)
-	d.Examples = slices.Clone(d.Examples)
-	d.Metadata = maps.Clone(d.Metadata)
+	d.Examples = copyExamples(d.Examples)
+	d.Metadata = copyObject(d.Metadata)
 	d.InputSchema, _ = jsonvalue.CloneObject(d.InputSchema)
 	d.OutputSchema, _ = jsonvalue.CloneObject(d.OutputSchema)
 	return &d
+}
+
+func copyExamples(examples []Example) []Example {
+	copied := slices.Clone(examples)
+	for i := range copied {
+		copied[i].Inputs, copied[i].Output = copyObject(copied[i].Inputs), copyObject(copied[i].Output)
+	}
+	return copied
+}
+
+// copyObject copies deeply; what is no JSON is shared.
+func copyObject(object map[string]any) map[string]any {
+	if object == nil {
+		return nil
+	}
+	copied, err := jsonvalue.CloneObject(object)
+	if err != nil {
+		return maps.Clone(object)
+	}
+	return copied
 }
 
 func (e *registration) matches(opts ListOptions) bool {

@@ -191,3 +191,32 @@ func TestTailKeepsTheEnd(t *testing.T) {
 		t.Errorf("kept %d bytes", len(got))
 	}
 }
+
+func TestReadOnlyRepositoryBuildsIntoTheCache(t *testing.T) {
+	repository, home := t.TempDir(), t.TempDir()
+	t.Setenv("HOME", home)
+	t.Setenv("XDG_CACHE_HOME", filepath.Join(home, "cache"))
+	t.Setenv("LocalAppData", filepath.Join(home, "cache"))
+	source := filepath.Join(repository, "testsuite", "devserver")
+	if dir, err := binDir(source); err != nil || dir != filepath.Join(repository, ".bin") {
+		t.Errorf("writable: %q, %v", dir, err)
+	}
+	if err := os.Remove(filepath.Join(repository, ".bin")); err != nil {
+		t.Fatal(err)
+	}
+	writeFile(t, filepath.Join(repository, ".bin"), "in the way, for the superuser too")
+	dir, err := binDir(source)
+	if err != nil || !strings.HasPrefix(dir, home) {
+		t.Errorf("read-only: %q, %v", dir, err)
+	}
+}
+
+func TestSourceIsFound(t *testing.T) {
+	source, err := serverSource(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	if here, err := filepath.Abs("devserver"); err != nil || source != here {
+		t.Errorf("source is %q, want %q (%v)", source, here, err)
+	}
+}

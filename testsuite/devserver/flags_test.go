@@ -139,7 +139,7 @@ func TestExitCodes(t *testing.T) {
 	for _, test := range tests {
 		t.Run(test.name, func(t *testing.T) {
 			var stdout, stderr bytes.Buffer
-			cmd := command(test.args...)
+			cmd := command(append(test.args, "--exit-with-parent")...) // at once, if it starts after all
 			cmd.Stdout, cmd.Stderr = &stdout, &stderr
 			err := cmd.Run()
 			var exit *exec.ExitError

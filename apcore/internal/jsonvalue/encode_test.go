@@ -49,6 +49,10 @@ func TestEncodeAgreesWithEncodingJSON(t *testing.T) {
 		if string(got) != want {
 			t.Fatalf("ours:   %s\ntheirs: %s", got, want)
 		}
+		clone, err := Clone(value)
+		if diff := cmp.Diff(value, clone); err != nil || diff != "" {
+			t.Fatalf("the clone differs: %v\n%s", err, diff)
+		}
 		canonical, err := Canonical(value)
 		if err != nil || string(canonical) != want {
 			t.Fatalf("the canonical form of plain values is another: %s, %v", canonical, err)
@@ -101,6 +105,11 @@ type textual struct{ raw string }
 
 func (textual) MarshalText() ([]byte, error) { return []byte("t"), nil }
 
+// replacing is a text that is written as another one.
+type replacing string
+
+func (replacing) MarshalJSON() ([]byte, error) { return []byte(`"\ufffd"`), nil }
+
 func TestForeignValues(t *testing.T) {
 	loop := &secretive{raw: "\xff"}
 	loop.self = loop
@@ -114,6 +123,7 @@ func TestForeignValues(t *testing.T) {
 		"text":        {[]any{textual{"\xff"}}, `["t"]`, `["t"]`},
 		"raw":         {json.RawMessage(`{"b":1.0 , "a":"\ufffd"}`), `{"b":1.0,"a":"\ufffd"}`, "{\"a\":\"\ufffd\",\"b\":1.0}"},
 		"nested raw":  {struct{ R json.RawMessage }{json.RawMessage(`"\ufffd"`)}, `{"R":"\ufffd"}`, "{\"R\":\"\ufffd\"}"},
+		"replacing":   {replacing("\xff"), `"\ufffd"`, "\"\ufffd\""},
 		"nil raw":     {json.RawMessage(nil), `null`, `null`},
 		"nil pointer": {(*int)(nil), `null`, `null`},
 		"nil map":     {map[string]any(nil), `null`, `null`},
@@ -190,7 +200,7 @@ func TestRefusals(t *testing.T) {
 	if _, err := Decode([]byte(strings.Repeat("[", 513) + strings.Repeat("]", 513))); err == nil {
 		t.Error("513 levels were read")
 	}
-	if _, err := Decode([]byte(`"` + strings.Repeat(`[\"`, 600) + `"`)); err != nil {
+	if _, err := Decode([]byte(`"` + strings.Repeat(`[\"`, 1200) + `"`)); err != nil {
 		t.Errorf("brackets within a text: %v", err)
 	}
 }

@@ -8,6 +8,7 @@ import (
 	"slices"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"unicode"
 )
 
@@ -42,7 +43,7 @@ type Redactor struct {
 	parts       []string
 	patterns    []*regexp.Regexp
 	replacement string
-	names       sync.Map // field name -> bool, for names seen before
+	names       names
 }
 
 // New compiles a configuration; a pattern that does not compile is an error.
@@ -112,16 +113,39 @@ func normalize(name string) string {
 	return out.String()
 }
 
-// sensitive decides by name; the answer is remembered.
+// names remembers what was decided about field names. It is bounded, because
+// names may come from anywhere.
+type names struct {
+	known sync.Map // string -> bool
+	count atomic.Int64
+}
+
+const (
+	maxNames      = 4096
+	maxNameLength = 64
+)
+
+// sensitive decides by name.
 func (r *Redactor) sensitive(name string) bool {
-	if known, ok := r.names.Load(name); ok {
+	if known, ok := r.names.known.Load(name); ok {
 		return known.(bool) //nolint:forcetypeassert // only this function stores
 	}
 	answer := r.matches(name)
-	if len(name) < 64 {
-		r.names.Store(name, answer)
+	if len(name) <= maxNameLength && r.names.count.Load() < maxNames {
+		r.names.count.Add(1)
+		r.names.known.Store(strings.Clone(name), answer)
 	}
 	return answer
+}
+
+// hides decides by the form of a text.
+func (r *Redactor) hides(text string) bool {
+	for _, pattern := range r.patterns {
+		if pattern.MatchString(text) {
+			return true
+		}
+	}
+	return false
 }
 
 func (r *Redactor) matches(name string) bool {
@@ -137,11 +161,13 @@ func (r *Redactor) matches(name string) bool {
 	return slices.ContainsFunc(r.parts, func(part string) bool { return strings.Contains(plain, part) })
 }
 
-// Object returns a deep copy of data without secrets; schema may be nil.
+// Object returns a deep copy of data without secrets, nil for nil. A nil schema
+// marks nothing. Null stays null. Go values outside the JSON data model become
+// what they are in JSON; what has no JSON form is replaced.
 func (r *Redactor) Object(data, schema map[string]any) map[string]any {
 	if data == nil {
 		return nil
 	}
-	w := &walk{redactor: r, root: schema}
-	return w.object(data, w.branches(schema))
+	w := &walk{redactor: r, schemas: &resolver{root: schema}}
+	return w.object(data, w.schemas.all([]node{schema}))
 }

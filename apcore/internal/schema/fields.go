@@ -59,19 +59,24 @@ func directFields(e embedded) (fields []field, structs []embedded) {
 		index := append(slices.Clone(e.index), i)
 		tag, given := f.Tag.Get("json"), f.Tag.Get("jsonschema")
 		name, options, _ := strings.Cut(tag, ",")
-		inner, pointer := f.Type, false
-		if inner.Name() == "" && inner.Kind() == reflect.Pointer {
-			inner, pointer = inner.Elem(), true
-		}
+		inner := pointee(f.Type)
 		switch {
 		case tag == "-" || given == "-":
 		case f.Anonymous && name == "" && inner.Kind() == reflect.Struct:
-			structs = append(structs, embedded{typ: inner, index: index, pointer: e.pointer || pointer})
+			structs = append(structs, embedded{typ: inner, index: index, pointer: e.pointer || inner != f.Type})
 		case f.IsExported():
 			fields = append(fields, newField(f, name, options, index, e.pointer))
 		}
 	}
 	return fields, structs
+}
+
+// pointee is what a pointer points to, any other type itself.
+func pointee(t reflect.Type) reflect.Type {
+	if t.Name() == "" && t.Kind() == reflect.Pointer {
+		return t.Elem()
+	}
+	return t
 }
 
 func newField(f reflect.StructField, name, options string, index []int, mayLack bool) field {
@@ -81,7 +86,7 @@ func newField(f reflect.StructField, name, options string, index []int, mayLack 
 		optional: mayLack || f.Type.Kind() == reflect.Pointer || slices.Contains(option, "omitempty") || slices.Contains(option, "omitzero"),
 	}
 	if slices.Contains(option, "string") {
-		switch f.Type.Kind() {
+		switch pointee(f.Type).Kind() {
 		case reflect.Bool, reflect.String, reflect.Float32, reflect.Float64,
 			reflect.Int, reflect.Int8, reflect.Int16, reflect.Int32, reflect.Int64,
 			reflect.Uint, reflect.Uint8, reflect.Uint16, reflect.Uint32, reflect.Uint64:

@@ -203,9 +203,11 @@ func (b *builder) structure(t reflect.Type, place string) (map[string]any, error
 }
 
 func (b *builder) property(f field, place string) (property map[string]any, optional bool, err error) {
-	if f.quoted {
-		property = map[string]any{"type": "string"}
-	} else if property, err = b.schemaOf(f.typ, place); err != nil {
+	typ := f.typ
+	if f.quoted { // written as a text, a nil pointer as null
+		typ = quotedType(typ)
+	}
+	if property, err = b.schemaOf(typ, place); err != nil {
 		return nil, false, err
 	}
 	tags, err := parseTags(f.tag)
@@ -216,6 +218,13 @@ func (b *builder) property(f field, place string) (property map[string]any, opti
 		return nil, false, fmt.Errorf("%s: %w", place, err)
 	}
 	return property, f.optional && !tags.required, nil
+}
+
+func quotedType(t reflect.Type) reflect.Type {
+	if pointee(t) != t {
+		return reflect.TypeFor[*string]()
+	}
+	return reflect.TypeFor[string]()
 }
 
 // freeName makes a name for $defs that is fit for a reference and not taken.

@@ -69,6 +69,9 @@ func TestInferTypes(t *testing.T) {
 		reflect.TypeFor[jsonWriter]():          `{}`,
 		reflect.TypeFor[generic[uuid.UUID]]():  `{"type":"object","properties":{"v":{"type":"string","format":"uuid"}},"required":["v"]}`,
 		reflect.TypeFor[struct{ time.Time }](): `{}`,
+		reflect.TypeFor[struct {
+			Q *int `json:"q,string"`
+		}](): `{"type":"object","properties":{"q":{"anyOf":[{"type":"string"},{"type":"null"}]}}}`,
 	} {
 		if diff := cmp.Diff(parse(t, want), inferred(t, typ)); diff != "" {
 			t.Errorf("%v (-want +got):\n%s", typ, diff)
@@ -112,11 +115,11 @@ type shadows struct {
 	*Optional
 	Named   left `json:"named"`
 	X       bool
-	Dash    int    `json:"-,"`
+	Dash    int    `json:"-,"` //nolint:staticcheck // a field named "-" on purpose
 	Gone    int    `json:"-"`
 	Skipped int    `jsonschema:"-"`
 	N       int    `json:"n,string"`
-	S       []int  `json:"s,string"`
+	S       []int  `json:"s,string"` //nolint:staticcheck // the option is ignored here
 	Zero    int    `json:"zero,omitzero"`
 	Empty   string `json:",omitempty"`
 	private int

@@ -69,7 +69,11 @@ func (s *stage) startServer() error {
 	if !s.keep {
 		args = append(args, "--headless")
 	}
-	cmd := exec.Command(filepath.Join(s.binaries, "devserver"), args...)
+	binary := os.Getenv("APCORE_DEVSERVER")
+	if binary == "" {
+		binary = filepath.Join(s.binaries, "devserver")
+	}
+	cmd := exec.Command(binary, args...)
 	cmd.Stderr = os.Stderr
 	out, err := cmd.StdoutPipe()
 	if err != nil {
