@@ -3,7 +3,6 @@ package apcore
 import (
 	"context"
 	"log/slog"
-	"maps"
 	"slices"
 	"sync"
 	"time"
@@ -133,11 +132,11 @@ func (c *Context) GlobalDeadline() (deadline time.Time, ok bool) {
 
 // RedactedInputs returns a copy of the call's inputs with secrets replaced, nil
 // before step 3.
-func (c *Context) RedactedInputs() map[string]any { return maps.Clone(c.redactedInputs) }
+func (c *Context) RedactedInputs() map[string]any { return copyObject(c.redactedInputs) }
 
 // RedactedOutput returns a copy of the call's output with secrets replaced, nil
 // before step 9.
-func (c *Context) RedactedOutput() map[string]any { return maps.Clone(c.redactedOutput) }
+func (c *Context) RedactedOutput() map[string]any { return copyObject(c.redactedOutput) }
 
 // WithServices returns a context that differs in the services only; a worker
 // uses it to equip a context that came from elsewhere.

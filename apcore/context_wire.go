@@ -33,10 +33,10 @@ func (c *Context) Serialize() map[string]any {
 		wire["identity"] = c.identity.Map()
 	}
 	if c.redactedInputs != nil {
-		wire["redacted_inputs"] = c.redactedInputs
+		wire["redacted_inputs"] = c.RedactedInputs()
 	}
 	if c.redactedOutput != nil {
-		wire["redacted_output"] = c.redactedOutput
+		wire["redacted_output"] = c.RedactedOutput()
 	}
 	return wire
 }

@@ -42,7 +42,9 @@ func Example_register() {
 }
 
 // inbox is an approval handler whose decisions come later.
-type inbox struct{ decided map[string]apcore.ApprovalResult }
+type inbox struct {
+	decided map[string]apcore.ApprovalResult
+}
 
 func (*inbox) RequestApproval(_ context.Context, request *apcore.ApprovalRequest) (*apcore.ApprovalResult, error) {
 	fmt.Println("please decide:", request.ModuleID, request.RedactedArguments)

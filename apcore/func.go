@@ -55,8 +55,8 @@ func NewFunc[In, Out any](fn func(ctx context.Context, in In) (Out, error), spec
 		}
 		spec.InputSchema = inferred
 	}
-	wrap := !isObjectType(reflect.TypeFor[Out]())
-	if spec.OutputSchema == nil {
+	wrap, inferredOutput := !isObjectType(reflect.TypeFor[Out]()), spec.OutputSchema == nil
+	if inferredOutput {
 		inferred, err := schema.Infer(reflect.TypeFor[Out]())
 		if err != nil {
 			return nil, NewError(CodeFuncMissingReturnType, "no output schema for %v: %w", reflect.TypeFor[Out](), err)
@@ -75,7 +75,11 @@ func NewFunc[In, Out any](fn func(ctx context.Context, in In) (Out, error), spec
 		if err != nil {
 			return nil, err
 		}
-		return encodeOutput(out, wrap)
+		output, err := encodeOutput(out, wrap)
+		if err == nil && inferredOutput {
+			schema.FillNil(spec.OutputSchema, output) // a nil slice means an empty list
+		}
+		return output, err
 	})
 }
 
@@ -156,10 +160,17 @@ func (m *FuncModule) Examples() []Example { return m.spec.Examples }
 // Timeout returns Spec.Timeout.
 func (m *FuncModule) Timeout() time.Duration { return m.spec.Timeout }
 
+// resultSchema is the schema of {"result": value}; definitions of the value's
+// schema move to the root, where references look for them.
 func resultSchema(inner map[string]any) map[string]any {
-	return map[string]any{
+	wrapped := map[string]any{
 		"type": "object", "properties": map[string]any{"result": inner}, "required": []any{"result"},
 	}
+	if definitions, ok := inner["$defs"]; ok {
+		wrapped["$defs"] = definitions
+		delete(inner, "$defs")
+	}
+	return wrapped
 }
 
 func isObjectType(t reflect.Type) bool {

@@ -52,6 +52,10 @@ func spoiling(t *testing.T) *host {
 					}
 				}
 				spoils(call.Context.RedactedInputs())
+				spoils(call.Context.Serialize())
+				if got := call.Context.RedactedInputs()["object"]; !cmp.Equal(got, givenInputs()["object"]) {
+					t.Errorf("a hook changed the redacted inputs: %v", got)
+				}
 				return nil, nil
 			},
 			after: func(call *apcore.MiddlewareCall, output obj) (obj, error) {

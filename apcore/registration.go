@@ -1,6 +1,7 @@
 package apcore
 
 import (
+	"errors"
 	"maps"
 	"slices"
 	"strings"
@@ -133,7 +134,11 @@ func schemaOf(id, what string, given map[string]any) (map[string]any, error) {
 func compile(id, what string, given map[string]any) (*schema.Validator, error) {
 	validator, err := schema.Compile(given)
 	if err != nil {
-		return nil, NewError(CodeSchemaParse, "%s of module %q cannot be enforced: %w", what, id, err).WithDetail("module_id", id)
+		code := CodeSchemaParse
+		if invalid := (*schema.CompileError)(nil); errors.As(err, &invalid) {
+			code = Code(invalid.Kind)
+		}
+		return nil, NewError(code, "%s of module %q cannot be enforced: %w", what, id, err).WithDetail("module_id", id)
 	}
 	return validator, nil
 }

@@ -56,7 +56,8 @@ type RegisterOptions struct {
 //   - INVALID_MODULE_ID for an id that breaks the grammar or is reserved,
 //   - GENERAL_INVALID_INPUT for a nil module, a module without description or
 //     malformed annotations, or a sealed registry,
-//   - SCHEMA_PARSE_ERROR for a schema that cannot be enforced,
+//   - SCHEMA_PARSE_ERROR, SCHEMA_NOT_FOUND, SCHEMA_CIRCULAR_REF or
+//     SCHEMA_MAX_DEPTH_EXCEEDED for a schema that cannot be enforced,
 //   - DUPLICATE_MODULE_ID when the id is taken, by a loading module too,
 //   - the unchanged error of OnLoad.
 func (r *Registry) Register(id string, module Module, opts RegisterOptions) error {
