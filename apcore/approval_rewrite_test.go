@@ -12,7 +12,7 @@ import (
 // TestRewriteAfterApproval is scenario 23: what runs is what was approved, or
 // nothing runs.
 func TestRewriteAfterApproval(t *testing.T) {
-	replace := func(call *apcore.MiddlewareCall) (obj, error) { return obj{"amount": 200}, nil }
+	replace := func(*apcore.MiddlewareCall) (obj, error) { return obj{"amount": 200}, nil }
 	inPlace := func(call *apcore.MiddlewareCall) (obj, error) {
 		call.Inputs["amount"] = 200
 		return nil, nil
@@ -25,7 +25,7 @@ func TestRewriteAfterApproval(t *testing.T) {
 		call.Inputs["x"] = make(chan int)
 		return nil, nil
 	}
-	same := func(call *apcore.MiddlewareCall) (obj, error) {
+	same := func(*apcore.MiddlewareCall) (obj, error) {
 		return obj{"to": obj{"account": "1"}, "amount": 100}, nil
 	}
 	tests := []struct {

@@ -270,6 +270,7 @@ func TestResume(t *testing.T) {
 }
 
 func thaw(t *testing.T, c *apcore.Context) *apcore.Context {
+	t.Helper()
 	data, err := json.Marshal(c)
 	if err != nil {
 		t.Fatal(err)

@@ -52,7 +52,7 @@ func NewError(code Code, format string, args ...any) *Error {
 
 // wrappedBy returns what an error of fmt.Errorf wraps, nil if nothing.
 func wrappedBy(formatted error) error {
-	if several, ok := formatted.(interface{ Unwrap() []error }); ok { //nolint:errorlint // its own value only
+	if several, ok := formatted.(interface{ Unwrap() []error }); ok {
 		return errors.Join(several.Unwrap()...)
 	}
 	return errors.Unwrap(formatted)

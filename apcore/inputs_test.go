@@ -41,6 +41,7 @@ var defaults = obj{"type": "object", "properties": obj{
 
 // spoiling is a host in which every participant writes to what it sees.
 func spoiling(t *testing.T) *host {
+	t.Helper()
 	h := newHost(t, apcore.ExecutorOptions{
 		RewriteAfterApproval: true,
 		ApprovalHandler:      approves(),

@@ -14,8 +14,8 @@ import (
 // disasters are the ways in which foreign code ends without returning.
 var disasters = map[string]func(){
 	"text":      func() { panic("secret text") },
-	"nil map":   func() { var m map[string]int; m["a"] = 1 },
-	"nil value": func() { panic(nil) }, //nolint:govet // on purpose
+	"nil map":   func() { map[string]map[string]int{}["a"]["b"] = 1 },
+	"nil value": func() { panic(nil) },
 	"error":     func() { panic(errors.New("secret text")) },
 	"goexit":    runtime.Goexit,
 }

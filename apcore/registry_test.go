@@ -69,7 +69,7 @@ func TestRegisterRefusals(t *testing.T) {
 		{name: "no description", id: "m", module: &undescribed{}, code: apcore.CodeInvalidInput},
 		{name: "annotations", id: "m", module: misannotated{&testModule{}}, code: apcore.CodeInvalidInput},
 		{name: "schema", id: "m", module: &testModule{input: obj{"type": "nonsense"}}, code: apcore.CodeSchemaParse},
-		{name: "output schema", id: "m", module: &testModule{output: obj{"$ref": "#/$defs/absent"}}, code: apcore.CodeSchemaParse},
+		{name: "output schema", id: "m", module: &testModule{output: obj{"$ref": "#/$defs/absent"}}, code: apcore.CodeSchemaNotFound},
 		{name: "schema that is no JSON", id: "m", module: &testModule{input: obj{"x": func() {}}}, code: apcore.CodeSchemaParse},
 	}
 	for _, test := range tests {
