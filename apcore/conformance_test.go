@@ -35,6 +35,8 @@ var drivers = map[string]driver{
 	"error_details_shape":          driveErrorDetails,
 	"error_recovery_metadata":      driveErrorMetadata,
 	"error_serialization":          driveErrorSerialization,
+	"executor_trace_cancellation":  driveTraceCancellation,
+	"pipeline_hardening":           drivePipelineHardening,
 	"identity_system":              driveIdentity,
 	"normalize_id":                 driveNormalizeID,
 }

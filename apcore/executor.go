@@ -33,6 +33,7 @@ type Executor struct {
 	defaultTimeout, globalTimeout time.Duration
 	maxDepth, maxRepeat           int
 	allowRewrite                  bool
+	strategy                      *Strategy
 
 	mu         sync.RWMutex
 	middleware []Middleware
@@ -67,6 +68,9 @@ type ExecutorOptions struct {
 	// decided about. By default such a call is denied, for nobody approved what
 	// would run.
 	RewriteAfterApproval bool
+	// Strategy is the order of steps; nil means the preset standard. The executor
+	// takes a copy.
+	Strategy *Strategy
 	// Redaction says what is secret; the zero value uses the standard's keys.
 	Redaction RedactionConfig
 	// Services is given to contexts that carry none.
@@ -100,6 +104,9 @@ func NewExecutor(registry *Registry, opts ExecutorOptions) (*Executor, error) {
 		maxRepeat:      intOr(opts.MaxModuleRepeat, DefaultMaxModuleRepeat),
 		allowRewrite:   opts.RewriteAfterApproval,
 		disabled:       map[string]string{},
+	}
+	if e.strategy, err = strategyOr(opts.Strategy); err != nil {
+		return nil, err
 	}
 	if !isNil(opts.AccessControl) {
 		e.access = opts.AccessControl
@@ -138,6 +145,10 @@ func (e *Executor) HasApprovalHandler() bool { return e.approval != nil }
 
 // ApprovalHandler returns who answers the approval gate, nil if nobody does.
 func (e *Executor) ApprovalHandler() ApprovalHandler { return e.approval }
+
+// ApprovalGateWired reports whether the standard's own approval gate is in the
+// pipeline: without it nobody is asked, whatever modules need.
+func (e *Executor) ApprovalGateWired() bool { return e.strategy.wired(stepApproval) }
 
 // NeedsApproval reports whether a call of the module would need approval by its
 // annotations and the policy; access rules may demand it on top. An unknown
@@ -189,6 +200,11 @@ type Request struct {
 	// VersionHint names a wanted version. This registry keeps one version per
 	// id, so a hint that differs from it only warns.
 	VersionHint string
+	// Until is asked after each completed step; true ends the call there, with
+	// the output so far. nil runs to the end.
+	Until func(step string, p *Pipeline) bool
+
+	trace *PipelineTrace
 }
 
 // Outcome is what [Executor.Do] knows after a call, failed ones included.
@@ -234,6 +250,9 @@ func (e *Executor) Do(ctx context.Context, request Request) (*Outcome, error) {
 			WithDetail("module_id", request.ModuleID)
 	}
 	for {
+		if request.trace != nil {
+			request.trace.Steps = nil
+		}
 		r := newRun(e, caller, request, inputs, outcome)
 		output, retry, err := r.contained(ctx)
 		outcome.Context = r.lasting()
@@ -274,6 +293,26 @@ func Call[Out any](ctx context.Context, moduleID string, inputs any) (Out, error
 		return out, NewError(CodeInvalidInput, "output of module %q does not fit %T", moduleID, out).WithDetail("module_id", moduleID)
 	}
 	return out, nil
+}
+
+// CallWithTrace is [Executor.Call] with the way the call took through the steps.
+// The trace is never nil; of a call that was retried it tells the last run.
+func (e *Executor) CallWithTrace(ctx context.Context, moduleID string, inputs map[string]any, c *Context) (map[string]any, *PipelineTrace, error) {
+	trace := &PipelineTrace{ModuleID: moduleID, StrategyName: e.strategy.name}
+	begin := time.Now()
+	outcome, err := e.Do(ctx, Request{ModuleID: moduleID, Inputs: inputs, Context: c, trace: trace})
+	trace.Duration, trace.Success = time.Since(begin), err == nil
+	return outcome.Output, trace, err
+}
+
+// DescribePipeline describes the strategy that calls run through.
+func (e *Executor) DescribePipeline() StrategyInfo { return e.strategy.Info() }
+
+func strategyOr(given *Strategy) (*Strategy, error) {
+	if given == nil {
+		return NewStrategy(standardPreset)
+	}
+	return given.clone(), nil
 }
 
 func timeoutOr(value, fallback time.Duration) time.Duration {

@@ -55,7 +55,7 @@ func (r *run) popToken() (token string, present bool, err error) {
 func (r *run) approvalNeeded() (needed, destructive bool) {
 	needed, destructive, rule := r.executor.policy.requirement(r.moduleID, r.entry.descriptor.Annotations)
 	needed = needed || r.aclAsks
-	if rule != nil {
+	if rule != nil && !r.dryRun {
 		r.executor.emit(EventPolicyOverride, r.moduleID, "info", map[string]any{
 			"pattern": rule.Pattern, "requires_approval": boolOrNil(rule.RequiresApproval), "destructive": boolOrNil(rule.Destructive),
 			"needs_approval": needed, "reason": rule.Reason, "trace_id": r.callee.traceID,

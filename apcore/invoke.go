@@ -110,6 +110,12 @@ func (r *run) timer(now time.Time) (timeout time.Duration, limited bool) {
 	return timeout, limited
 }
 
+// overdue reports whether the deadline of the call tree has passed.
+func (r *run) overdue() bool {
+	deadline, limited := r.callee.GlobalDeadline()
+	return limited && !time.Now().Before(deadline)
+}
+
 func (r *run) timeoutError(timeout time.Duration) *Error {
 	return NewError(CodeModuleTimeout, "module %q did not finish in time", r.moduleID).
 		WithDetail("module_id", r.moduleID).WithDetail("timeout_ms", millis(timeout))

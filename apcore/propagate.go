@@ -9,6 +9,7 @@ import (
 // fail enriches an error, offers it to the entered middleware and returns what
 // becomes of it. Cancellation is nobody's to recover (D-20).
 func (r *run) fail(ctx context.Context, err error) (map[string]any, *RetrySignal, error) {
+	r.failure = err
 	err = r.propagate(err)
 	if CodeOf(err) == CodeExecutionCancelled {
 		return nil, nil, err

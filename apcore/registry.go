@@ -58,6 +58,8 @@ type RegisterOptions struct {
 //     malformed annotations, or a sealed registry,
 //   - SCHEMA_PARSE_ERROR, SCHEMA_NOT_FOUND, SCHEMA_CIRCULAR_REF or
 //     SCHEMA_MAX_DEPTH_EXCEEDED for a schema that cannot be enforced,
+//   - STREAMING_INTERFACE_MISMATCH for a module that is annotated as streaming
+//     and cannot,
 //   - DUPLICATE_MODULE_ID when the id is taken, by a loading module too,
 //   - the unchanged error of OnLoad.
 func (r *Registry) Register(id string, module Module, opts RegisterOptions) error {

@@ -26,36 +26,14 @@ type run struct {
 	chain    []Middleware
 	entered  []Middleware
 	output   map[string]any
-}
 
-// step is one of the eleven.
-type step struct {
-	name string
-	run  func(*run, context.Context) error
-}
-
-// standardSteps is the pipeline of §5.16 in its order.
-var standardSteps = [...]step{
-	{"context_creation", (*run).createContext},
-	{"call_chain_guard", (*run).guardCallChain},
-	{"module_lookup", (*run).lookUpModule},
-	{"acl_check", (*run).checkAccess},
-	{"approval_gate", (*run).passApprovalGate},
-	{"middleware_before", (*run).middlewareBefore},
-	{"input_validation", (*run).validateInputs},
-	{"execute", (*run).execute},
-	{"output_validation", (*run).validateOutput},
-	{"middleware_after", (*run).middlewareAfter},
-	{"return_result", (*run).returnResult},
-}
-
-// StepNames returns the names of the eleven steps in their order (§5.16).
-func StepNames() []string {
-	names := make([]string, len(standardSteps))
-	for i, s := range standardSteps {
-		names[i] = s.name
-	}
-	return names
+	strategy *Strategy
+	trace    *PipelineTrace
+	until    func(step string, p *Pipeline) bool
+	dryRun   bool
+	ended    bool            // by until
+	inner    context.Context // carries the callee
+	failure  error           // what error hooks were told
 }
 
 func newRun(e *Executor, caller *Context, request Request, inputs map[string]any, outcome *Outcome) *run {
@@ -64,6 +42,7 @@ func newRun(e *Executor, caller *Context, request Request, inputs map[string]any
 	return &run{
 		executor: e, moduleID: request.ModuleID, hint: request.VersionHint,
 		caller: caller, given: inputs, inputs: inputs, outcome: outcome, chain: e.middleware, release: func() {},
+		strategy: e.strategy, trace: request.trace, until: request.Until,
 	}
 }
 
@@ -92,21 +71,10 @@ func (r *run) contained(ctx context.Context) (output map[string]any, retry *Retr
 // only inside the module, so that hooks outlive the timer.
 func (r *run) run(ctx context.Context) (output map[string]any, retry *RetrySignal, err error) {
 	defer func() { r.release() }()
-	for i := range standardSteps {
-		if i == 1 {
-			ctx = intoContext(ctx, r.callee)
-		}
-		if err := r.take(ctx, &standardSteps[i]); err != nil {
-			return r.fail(ctx, err)
-		}
+	if err := r.walk(ctx, 0, len(r.strategy.steps)); err != nil {
+		return r.fail(r.within(ctx), err)
 	}
 	return r.output, nil, nil
-}
-
-// take runs one step; a panic in a hook or handler is a failure, never a pass.
-func (r *run) take(ctx context.Context, s *step) (err error) {
-	defer recoverTo(&err, "step "+s.name)
-	return s.run(r, ctx)
 }
 
 func (r *run) createContext(ctx context.Context) error {
@@ -188,9 +156,11 @@ func (r *run) checkAccess(ctx context.Context) error {
 	if decision.Allowed && err == nil {
 		return nil
 	}
-	r.executor.emit(EventACLDenied, r.moduleID, "warn", map[string]any{
-		"caller_id": request.CallerID, "reason": decision.Reason, "trace_id": r.callee.traceID,
-	})
+	if !r.dryRun {
+		r.executor.emit(EventACLDenied, r.moduleID, "warn", map[string]any{
+			"caller_id": request.CallerID, "reason": decision.Reason, "trace_id": r.callee.traceID,
+		})
+	}
 	return NewError(CodeACLDenied, "access of %s to module %q is denied", request.CallerID, r.moduleID).
 		WithDetail("caller_id", request.CallerID).WithDetail("target_id", r.moduleID)
 }

@@ -134,7 +134,7 @@ func (i *Invoker) asks(moduleID string) bool {
 		return true
 	}
 	_, ours := i.executor.ApprovalHandler().(*ApprovalHandler)
-	return ours && i.executor.NeedsApproval(moduleID)
+	return ours && i.executor.NeedsApproval(moduleID) && i.executor.ApprovalGateWired()
 }
 
 func (i *Invoker) verify(ctx context.Context, c *apcore.Context) error {

@@ -82,19 +82,20 @@ func registerWorkflows(registry workflowRegistry, names durable.Namer) {
 
 // checkGate keeps a gate from vanishing because a line of wiring is missing.
 func checkGate(executor *apcore.Executor, opts PluginOptions) error {
-	if executor.HasApprovalHandler() || opts.AllowMissingApprovalHandler {
+	gated := executor.HasApprovalHandler() && executor.ApprovalGateWired()
+	if gated || opts.AllowMissingApprovalHandler {
 		return nil
 	}
-	var gated []string
+	var open []string
 	for _, id := range executor.Registry().IDs() {
 		if executor.NeedsApproval(id) {
-			gated = append(gated, id)
+			open = append(open, id)
 		}
 	}
-	if len(gated) == 0 {
+	if len(open) == 0 {
 		return nil
 	}
-	return apcore.NewError(apcore.CodeConfigInvalid, "modules need approval but the executor has no approval handler: %s", strings.Join(gated, ", ")).
+	return apcore.NewError(apcore.CodeConfigInvalid, "modules need approval but the executor has no approval handler, or no gate to ask it: %s", strings.Join(open, ", ")).
 		WithSuggestion("set apcore.ExecutorOptions.ApprovalHandler, for example to temporal.NewApprovalHandler(), or say AllowMissingApprovalHandler")
 }
 
