@@ -37,6 +37,7 @@ var drivers = map[string]driver{
 	"error_serialization":          driveErrorSerialization,
 	"executor_trace_cancellation":  driveTraceCancellation,
 	"pipeline_hardening":           drivePipelineHardening,
+	"registry_load_ordering":       driveLoadOrdering,
 	"identity_system":              driveIdentity,
 	"normalize_id":                 driveNormalizeID,
 }

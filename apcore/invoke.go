@@ -29,6 +29,9 @@ func (r *run) execute(ctx context.Context) error {
 	if err != nil {
 		return NewError(CodeInternal, "a middleware left inputs of module %q that are no JSON: %w", r.moduleID, err).WithRetryable(new(false))
 	}
+	if !r.entry.usage.acquire() {
+		return NewError(CodeModuleNotFound, "module %q is being taken out", r.moduleID).WithDetail("module_id", r.moduleID)
+	}
 	r.outcome.Started = true
 	done := r.start(inputs)
 	var expired <-chan time.Time
@@ -56,6 +59,7 @@ func (r *run) start(inputs map[string]any) <-chan result {
 	done := make(chan result, 1)
 	go func() {
 		res := result{err: NewError(CodeModuleExecuteError, "module %q ended its goroutine", r.moduleID)}
+		defer r.entry.usage.release()
 		defer func() { done <- res }()
 		defer func() {
 			if cause := recover(); cause != nil {

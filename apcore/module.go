@@ -96,6 +96,8 @@ type Descriptor struct {
 	Tags        []string
 	Examples    []Example
 	Metadata    map[string]any
+	// Dependencies are the module's own and those under metadata.dependencies.
+	Dependencies []Dependency
 	// Timeout is the module's own timer: zero for none set, NoTimeout for off.
 	Timeout time.Duration
 }

@@ -19,6 +19,7 @@ type registration struct {
 	descriptor Descriptor
 	input      *schema.Validator
 	output     *schema.Validator
+	usage      *usage
 }
 
 func newRegistration(id string, module Module, opts RegisterOptions) (*registration, error) {
@@ -29,7 +30,7 @@ func newRegistration(id string, module Module, opts RegisterOptions) (*registrat
 	if err != nil {
 		return nil, err
 	}
-	entry := &registration{module: module, descriptor: *description}
+	entry := &registration{module: module, descriptor: *description, usage: newUsage()}
 	if entry.input, err = compile(id, "input schema", description.InputSchema); err != nil {
 		return nil, err
 	}
@@ -73,6 +74,13 @@ func describe(id string, module Module, opts RegisterOptions) (*Descriptor, erro
 	for key, value := range opts.Metadata {
 		d.Metadata[key] = value
 	}
+	if declared, ok := d.Metadata["dependencies"]; ok {
+		var more []Dependency
+		if err := convert(declared, &more); err != nil {
+			return nil, NewError(CodeInvalidInput, "metadata.dependencies of module %q is no list of dependencies", id).WithDetail("module_id", id)
+		}
+		d.Dependencies = append(d.Dependencies, more...)
+	}
 	d.Metadata = copyObject(d.Metadata)
 	if d.Timeout < 0 && d.Timeout != NoTimeout {
 		return nil, NewError(CodeInvalidInput, "module %q has a timeout of %v: give zero for the default, NoTimeout for none or a positive one", id, d.Timeout).
@@ -100,6 +108,9 @@ func readOptional(d *Descriptor, module Module) {
 	}
 	if m, ok := module.(Exemplified); ok {
 		d.Examples = copyExamples(m.Examples())
+	}
+	if m, ok := module.(Dependent); ok {
+		d.Dependencies = slices.Clone(m.Dependencies())
 	}
 	if m, ok := module.(Timed); ok {
 		d.Timeout = m.Timeout()

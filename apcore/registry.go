@@ -14,16 +14,20 @@ import (
 // have many. All methods may be called concurrently; callbacks run outside its
 // locks.
 type Registry struct {
-	logger *slog.Logger
+	logger  *slog.Logger
+	onEvent func(Event)
 
-	mu      sync.RWMutex
-	modules map[string]*registration
-	loading map[string]bool
-	sealed  string
+	mu        sync.RWMutex
+	modules   map[string]*registration
+	loading   map[string]bool
+	listeners []*listener
+	sealed    string
 }
 
 // RegistryOptions configures a [Registry]; the zero value is the default.
 type RegistryOptions struct {
+	// OnEvent takes the registry's events; it must return soon. nil drops them.
+	OnEvent func(Event)
 	// Logger takes warnings; nil means slog.Default().
 	Logger *slog.Logger
 }
@@ -32,6 +36,7 @@ type RegistryOptions struct {
 func NewRegistry(opts RegistryOptions) *Registry {
 	return &Registry{
 		logger:  loggerOr(opts.Logger),
+		onEvent: opts.OnEvent,
 		modules: map[string]*registration{},
 		loading: map[string]bool{},
 	}
@@ -80,12 +85,14 @@ func (r *Registry) Register(id string, module Module, opts RegisterOptions) erro
 	defer r.release(id)
 	if err := load(module); err != nil {
 		r.logger.Error("apcore: module failed to load", "module_id", id, "error_type", typeName(err), "error", err.Error())
+		r.loadFailed(id, err)
 		return err
 	}
 	if err := r.publish(entry); err != nil {
 		r.unload(id, module)
 		return err
 	}
+	r.tell(RegistryRegister, id, module)
 	return nil
 }
 
@@ -130,15 +137,8 @@ func (r *Registry) checkSeal(id string) error {
 // Unregister removes a module and reports whether there was one. An error of
 // OnUnload is logged. Calls in flight end normally.
 func (r *Registry) Unregister(id string) bool {
-	r.mu.Lock()
-	entry := r.modules[id]
-	delete(r.modules, id)
-	r.mu.Unlock()
-	if entry == nil {
-		return false
-	}
-	r.unload(id, entry.module)
-	return true
+	entry := r.lookup(id)
+	return entry != nil && r.remove(entry)
 }
 
 func (r *Registry) unload(id string, module Module) {

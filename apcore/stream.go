@@ -105,6 +105,10 @@ func (s *stream) deliver(ctx context.Context) (err error) {
 	if err != nil {
 		return NewError(CodeInternal, "a middleware left inputs of module %q that are no JSON: %w", s.run.moduleID, err)
 	}
+	if !s.run.entry.usage.acquire() {
+		return NewError(CodeModuleNotFound, "module %q is being taken out", s.run.moduleID).WithDetail("module_id", s.run.moduleID)
+	}
+	defer s.run.entry.usage.release()
 	s.run.outcome.Started = true
 	inner := intoContext(s.run.callee.token.context(), s.run.callee)
 	for chunk, failure := range module.Stream(inner, inputs, s.run.callee) {
