@@ -19,10 +19,12 @@ type AccessRequest struct {
 	CallerID string
 	// TargetID is the module to be called.
 	TargetID string
-	// Context is the callee's context: its chain ends with the target.
+	// Context is the callee's context: its chain ends with the target. The
+	// executor always gives one; nil means there is none.
 	Context *Context
 	// ArgumentKeys are the names of the inputs, without the approval token,
-	// sorted. Values are never shown to access rules.
+	// sorted. Values are never shown to access rules. Nil means that they are
+	// unknown, empty that there are none.
 	ArgumentKeys []string
 }
 

@@ -43,7 +43,7 @@ func BenchmarkCall(b *testing.B) {
 			executor := benchExecutor(b, modules, apcore.ExecutorOptions{})
 			b.ReportAllocs()
 			for b.Loop() {
-				if _, err := executor.Call(context.Background(), "bench.order", benchInputs, nil); err != nil {
+				if _, err := executor.Call(b.Context(), "bench.order", benchInputs, nil); err != nil {
 					b.Fatal(err)
 				}
 			}
@@ -57,7 +57,7 @@ func BenchmarkCallParallel(b *testing.B) {
 	b.SetParallelism(32)
 	b.RunParallel(func(pb *testing.PB) {
 		for pb.Next() {
-			if _, err := executor.Call(context.Background(), "bench.order", benchInputs, nil); err != nil {
+			if _, err := executor.Call(b.Context(), "bench.order", benchInputs, nil); err != nil {
 				b.Error(err)
 			}
 		}

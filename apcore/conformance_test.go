@@ -7,11 +7,13 @@ import (
 	"os"
 	"path/filepath"
 	"slices"
+	"strings"
 	"testing"
 )
 
 // fixture is one file of the standard's test data.
 type fixture struct {
+	t     *testing.T // for synctest
 	name  string
 	whole map[string]any
 	cases []map[string]any
@@ -23,9 +25,13 @@ type driver func(f *fixture, test map[string]any) error
 
 // drivers names the fixtures that this package claims to satisfy.
 var drivers = map[string]driver{
+	"acl_evaluation":               driveACLEvaluation,
+	"acl_handler_error":            driveACLHandlerError,
 	"annotations_extra_round_trip": driveAnnotations,
 	"approval_gate":                driveApprovalGate,
 	"approval_request_fields":      driveApprovalRequest,
+	"async_task_cancellation":      driveTaskCancellation,
+	"async_task_evolution":         driveTaskEvolution,
 	"call_chain":                   driveCallChain,
 	"canonicalize_name":            driveCanonicalName,
 	"context_create":               driveContextCreate,
@@ -38,7 +44,10 @@ var drivers = map[string]driver{
 	"executor_trace_cancellation":  driveTraceCancellation,
 	"pipeline_hardening":           drivePipelineHardening,
 	"registry_load_ordering":       driveLoadOrdering,
+	"storage_backend":              driveStorage,
 	"identity_system":              driveIdentity,
+	"middleware_hardening":         driveMiddleware,
+	"middleware_on_error_recovery": driveRecovery,
 	"normalize_id":                 driveNormalizeID,
 }
 
@@ -98,7 +107,7 @@ func readFixture(t *testing.T, directory, name string) *fixture {
 	if err != nil {
 		t.Fatal(err)
 	}
-	f := &fixture{name: name}
+	f := &fixture{t: t, name: name}
 	if err := json.Unmarshal(text, &f.whole); err != nil {
 		t.Fatalf("%s: %v", name, err)
 	}
@@ -188,3 +197,28 @@ func (c *check) that(ok bool, format string, args ...any) {
 }
 
 func (c *check) err() error { return errors.Join(c.errs...) }
+
+// drivenElsewhere names fixtures that have tests of their own.
+var drivenElsewhere = map[string]string{
+	"glob_matching":                "TestMatchGlobFixture",
+	"id_conflict_reserved_words":   "TestDetectIDConflictFixture",
+	"schema_content_hash":          "TestContentHashFixture",
+	"schema_hardening_constraints": "TestSchemaConstraintsFixture",
+	"schema_hardening_formats":     "TestSchemaFormatsFixture",
+	"schema_validation":            "TestSchemaValidationFixture",
+	"sensitive_keys_default":       "TestSensitiveKeysFixture",
+}
+
+// TestEveryFixtureIsDriven fails on a fixture that nobody reads.
+func TestEveryFixtureIsDriven(t *testing.T) {
+	files, err := filepath.Glob(filepath.Join(fixtureDirectory(t), "*.json"))
+	if err != nil || len(files) == 0 {
+		t.Fatalf("no fixtures: %v", err)
+	}
+	for _, file := range files {
+		name := strings.TrimSuffix(filepath.Base(file), ".json")
+		if drivers[name] == nil && drivenElsewhere[name] == "" {
+			t.Errorf("fixture %s is driven by no test", name)
+		}
+	}
+}

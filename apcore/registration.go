@@ -52,7 +52,7 @@ func describe(id string, module Module, opts RegisterOptions) (*Descriptor, erro
 	if d.Annotations, err = annotationsOf(id, module, opts.Annotations); err != nil {
 		return nil, err
 	}
-	if err = streamingMismatch(id, module, d.Annotations); err != nil {
+	if err := streamingMismatch(id, module, d.Annotations); err != nil {
 		return nil, err
 	}
 	if d.InputSchema, err = schemaOf(id, "input schema", module.InputSchema()); err != nil {

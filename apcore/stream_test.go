@@ -143,7 +143,8 @@ func TestStreamIsCancelled(t *testing.T) {
 
 func TestStreamStopsWithItsConsumer(t *testing.T) {
 	executor, events := streaming(t, chunked{chunks: []map[string]any{{"a": 1}, {"b": 2}}}, apcore.ExecutorOptions{})
-	for range executor.Stream(t.Context(), "test.stream", q, nil) {
+	for _, err := range executor.Stream(t.Context(), "test.stream", q, nil) {
+		must(t, err)
 		break
 	}
 	if len(*events) != 0 {

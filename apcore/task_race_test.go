@@ -1,0 +1,476 @@
+package apcore_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/apcore-temporal/apcore-temporal/apcore"
+)
+
+func TestTaskCancel(t *testing.T) {
+	inTaskBubble(t, apcore.AsyncTaskOptions{MaxConcurrent: 1}, func(t *testing.T, h *host, m *apcore.AsyncTaskManager) {
+		h.module("work.waits", untilCancelled).module("work.quick", nil)
+		running := submitTask(t, m, "work.waits", nil)
+		synctest.Wait()
+		queued := submitTask(t, m, "work.quick", nil)
+		synctest.Wait()
+		foreign := apcore.TaskInfo{TaskID: "foreign", Status: apcore.TaskRunning}
+		if err := m.Store().Save(t.Context(), foreign); err != nil {
+			t.Fatal(err)
+		}
+		for _, task := range []string{queued, running, "foreign"} {
+			for _, want := range []bool{true, false} {
+				if got, err := m.Cancel(t.Context(), task); got != want || err != nil {
+					t.Errorf("cancel of %s: %t, %v, want %t", task, got, err, want)
+				}
+			}
+			if info := wantStatus(t, m, task, apcore.TaskCancelled); info.CompletedAt == nil || info.Error != nil || info.Result != nil {
+				t.Errorf("record %v", wire(info))
+			}
+		}
+		synctest.Wait()
+		after := submitTask(t, m, "work.quick", nil)
+		synctest.Wait()
+		wantStatus(t, m, after, apcore.TaskCompleted) // the slot is free again
+		for _, task := range []string{after, "nobody"} {
+			if got, err := m.Cancel(t.Context(), task); got || err != nil {
+				t.Errorf("cancel of %s: %t, %v", task, got, err)
+			}
+		}
+		h.wants(nil, "", 2)
+	})
+}
+
+// What comes after the cancellation changes nothing; an error that is none of the
+// cancellation is told to the log.
+func TestTaskLateOutcomes(t *testing.T) {
+	for name, test := range map[string]struct {
+		failure error
+		logged  int
+	}{
+		"result":           {nil, 0},
+		"its cancellation": {apcore.NewError(apcore.CodeExecutionCancelled, "ended"), 0},
+		"another failure":  {errors.New("disk full"), 1},
+	} {
+		t.Run(name, func(t *testing.T) {
+			logged := &ledger{}
+			inTaskBubble(t, apcore.AsyncTaskOptions{Logger: logTo(logged)}, func(t *testing.T, h *host, m *apcore.AsyncTaskManager) {
+				h.module("work.late", func(ctx context.Context, _ map[string]any, _ *apcore.Context) (map[string]any, error) {
+					// The store's word comes from elsewhere, so the call goes on.
+					infos, err := m.ListTasks(ctx, nil)
+					for i := range infos {
+						infos[i].Status = apcore.TaskCancelled
+						err = errors.Join(err, m.Store().Save(ctx, infos[i]))
+					}
+					return obj{}, errors.Join(test.failure, err)
+				})
+				task := submitTask(t, m, "work.late", retries(3))
+				time.Sleep(time.Hour)
+				wantStatus(t, m, task, apcore.TaskCancelled)
+				h.wants(nil, "", 1)
+				if logged.count() != test.logged {
+					t.Errorf("logged %v", logged.all())
+				}
+			})
+		})
+	}
+}
+
+func TestTaskEndedElsewhere(t *testing.T) {
+	for name, end := range map[string]func(ctx context.Context, store apcore.TaskStore, task string) error{
+		"cancelled": func(ctx context.Context, store apcore.TaskStore, task string) error {
+			return store.Save(ctx, apcore.TaskInfo{TaskID: task, Status: apcore.TaskCancelled})
+		},
+		"gone": func(ctx context.Context, store apcore.TaskStore, task string) error { return store.Delete(ctx, task) },
+	} {
+		t.Run(name, func(t *testing.T) {
+			inTaskBubble(t, apcore.AsyncTaskOptions{}, func(t *testing.T, h *host, m *apcore.AsyncTaskManager) {
+				h.module("work.fails", failingTask)
+				h.module("work.slow", func(context.Context, map[string]any, *apcore.Context) (map[string]any, error) {
+					time.Sleep(time.Second)
+					return obj{}, nil
+				})
+				tasks := []string{submitTask(t, m, "work.fails", retries(3)), submitTask(t, m, "work.slow", nil)}
+				synctest.Wait()
+				before := []*apcore.TaskInfo{}
+				for _, task := range tasks {
+					if err := end(t.Context(), m.Store(), task); err != nil {
+						t.Fatal(err)
+					}
+					info, _ := m.GetStatus(t.Context(), task)
+					before = append(before, info)
+				}
+				time.Sleep(time.Hour)
+				for i, task := range tasks {
+					info, err := m.GetStatus(t.Context(), task)
+					if !equalJSON(info, before[i]) || err != nil {
+						t.Errorf("task %d is %v, %v; it was %v", i, info, err, before[i])
+					}
+				}
+				h.wants(nil, "", 2)
+			})
+		})
+	}
+}
+
+func TestTaskCancelRacesWithTheEnd(t *testing.T) {
+	h := newHost(t, apcore.ExecutorOptions{})
+	h.module("work.quick", nil).module("work.fails", failingTask)
+	m := newTaskManager(t, h, apcore.AsyncTaskOptions{})
+	seen := map[apcore.TaskStatus]int{}
+	for round := range 1000 {
+		id, other := "work.quick", apcore.TaskCompleted
+		if round%2 == 1 {
+			id, other = "work.fails", apcore.TaskFailed
+		}
+		task := submitTask(t, m, id, nil)
+		var cancelled atomic.Int32
+		var group sync.WaitGroup
+		for range 2 {
+			group.Go(func() {
+				for range round % 40 * 4 {
+					_, _ = m.GetStatus(t.Context(), task) // moves the race along
+				}
+				if did, err := m.Cancel(t.Context(), task); err != nil {
+					t.Error(err)
+				} else if did {
+					cancelled.Add(1)
+				}
+			})
+		}
+		group.Wait()
+		first := wantTerminal(t, m, task)
+		want := other
+		if cancelled.Load() == 1 {
+			want = apcore.TaskCancelled
+		}
+		if cancelled.Load() > 1 || first.Status != want {
+			t.Fatalf("round %d: cancelled %d times, then %s", round, cancelled.Load(), first.Status)
+		}
+		seen[first.Status]++
+		defer func() {
+			if last := wantTerminal(t, m, task); !equalJSON(last, first) {
+				t.Errorf("round %d: %v became %v", round, wire(first), wire(last))
+			}
+		}()
+	}
+	if err := m.Shutdown(t.Context()); err != nil {
+		t.Error(err)
+	}
+	t.Logf("ends: %v", seen)
+}
+
+func wantTerminal(t *testing.T, m *apcore.AsyncTaskManager, task string) apcore.TaskInfo {
+	t.Helper()
+	info, err := m.GetStatus(t.Context(), task)
+	if err != nil || info == nil || !info.Status.Terminal() || info.CompletedAt == nil {
+		t.Fatalf("record %v, %v", wire(info), err)
+	}
+	return *info
+}
+
+// countingTaskStore sees how many records are active after each save.
+type countingTaskStore struct {
+	*apcore.InMemoryTaskStore
+	most atomic.Int64
+}
+
+func (s *countingTaskStore) Save(ctx context.Context, info apcore.TaskInfo) error {
+	err := s.InMemoryTaskStore.Save(ctx, info)
+	infos, _ := s.List(ctx, nil)
+	active := int64(0)
+	for i := range infos {
+		if !infos[i].Status.Terminal() {
+			active++
+		}
+	}
+	for most := s.most.Load(); active > most && !s.most.CompareAndSwap(most, active); most = s.most.Load() {
+	}
+	return err
+}
+
+func TestTaskLimitHoldsInParallel(t *testing.T) {
+	store := &countingTaskStore{InMemoryTaskStore: apcore.NewInMemoryTaskStore()}
+	inTaskBubble(t, apcore.AsyncTaskOptions{Store: store, MaxTasks: 3}, func(t *testing.T, h *host, m *apcore.AsyncTaskManager) {
+		h.module("work.waits", untilCancelled)
+		var accepted, refused atomic.Int64
+		var group sync.WaitGroup
+		for range 100 {
+			group.Go(func() {
+				_, err := m.Submit(t.Context(), "work.waits", nil, nil, nil)
+				switch apcore.CodeOf(err) {
+				case "":
+					accepted.Add(1)
+				case apcore.CodeTaskLimitExceeded:
+					refused.Add(1)
+				default:
+					t.Error(err)
+				}
+			})
+		}
+		group.Wait()
+		if accepted.Load() != 3 || refused.Load() != 97 || store.most.Load() != 3 {
+			t.Errorf("%d accepted, %d refused, %d active at most", accepted.Load(), refused.Load(), store.most.Load())
+		}
+	})
+}
+
+func TestTaskConcurrencyIsBounded(t *testing.T) {
+	inTaskBubble(t, apcore.AsyncTaskOptions{MaxConcurrent: 2}, func(t *testing.T, h *host, m *apcore.AsyncTaskManager) {
+		h.module("work.second", func(context.Context, map[string]any, *apcore.Context) (map[string]any, error) {
+			time.Sleep(time.Second)
+			return obj{}, nil
+		})
+		for range 6 {
+			submitTask(t, m, "work.second", nil)
+		}
+		for second := 1; second <= 3; second++ {
+			synctest.Wait()
+			if ran := h.effects.count(); ran != 2*second {
+				t.Errorf("%d ran in second %d", ran, second)
+			}
+			time.Sleep(time.Second)
+		}
+	})
+}
+
+func TestTaskReaper(t *testing.T) {
+	store := &faultyTaskStore{TaskStore: apcore.NewInMemoryTaskStore()}
+	inTaskBubble(t, apcore.AsyncTaskOptions{Store: store}, func(t *testing.T, _ *host, m *apcore.AsyncTaskManager) {
+		left := func(want int) {
+			t.Helper()
+			synctest.Wait()
+			if infos, err := m.ListTasks(t.Context(), nil); len(infos) != want || err != nil {
+				t.Errorf("%d records, %v, want %d", len(infos), err, want)
+			}
+		}
+		save := func(id string) {
+			if err := m.Store().Save(t.Context(), apcore.TaskInfo{TaskID: id, Status: apcore.TaskFailed, CompletedAt: seconds(time.Now())}); err != nil {
+				t.Fatal(err)
+			}
+		}
+		save("first")
+		opts := apcore.ReaperOptions{TTL: 90 * time.Second, SweepInterval: time.Minute}
+		reaper, err := m.StartReaper(opts)
+		if err != nil {
+			t.Fatal(err)
+		}
+		_, err = m.StartReaper(opts)
+		wantTaskCode(t, err, apcore.CodeReaperAlreadyRunning)
+		time.Sleep(2*time.Minute - 1)
+		left(1)
+		store.fail.Store(true)
+		time.Sleep(1)
+		synctest.Wait()
+		store.fail.Store(false)
+		left(1) // that sweep failed
+		time.Sleep(time.Minute)
+		left(0) // and the next one did not
+		reaper.Stop()
+		reaper.Stop()
+		save("second")
+		time.Sleep(time.Hour)
+		left(1)
+		if _, err = m.StartReaper(apcore.ReaperOptions{}); err != nil {
+			t.Errorf("start after stop: %v", err)
+		}
+		time.Sleep(5 * time.Minute)
+		left(0)
+		_, err = m.StartReaper(apcore.ReaperOptions{TTL: -1})
+		wantTaskCode(t, err, apcore.CodeInvalidInput)
+	})
+}
+
+// faultyTaskStore fails on demand, with an error that has no code.
+type faultyTaskStore struct {
+	apcore.TaskStore
+	fail, failSave atomic.Bool
+}
+
+var errTaskBackend = errors.New("connection refused")
+
+func (s *faultyTaskStore) err() error {
+	if s.fail.Load() {
+		return errTaskBackend
+	}
+	return nil
+}
+
+func (s *faultyTaskStore) Save(ctx context.Context, info apcore.TaskInfo) error {
+	if s.failSave.Load() {
+		return errTaskBackend
+	}
+	return errors.Join(s.err(), s.TaskStore.Save(ctx, info))
+}
+
+func (s *faultyTaskStore) Get(ctx context.Context, id string) (*apcore.TaskInfo, error) {
+	if err := s.err(); err != nil {
+		return nil, err
+	}
+	return s.TaskStore.Get(ctx, id)
+}
+
+func (s *faultyTaskStore) List(ctx context.Context, status *apcore.TaskStatus) ([]apcore.TaskInfo, error) {
+	if err := s.err(); err != nil {
+		return nil, err
+	}
+	return s.TaskStore.List(ctx, status)
+}
+
+func (s *faultyTaskStore) Delete(ctx context.Context, id string) error {
+	if err := s.err(); err != nil {
+		return err
+	}
+	return s.TaskStore.Delete(ctx, id)
+}
+
+func (s *faultyTaskStore) ListExpired(ctx context.Context, before float64) ([]apcore.TaskInfo, error) {
+	if err := s.err(); err != nil {
+		return nil, err
+	}
+	return s.TaskStore.ListExpired(ctx, before)
+}
+
+func TestTaskStoreFailures(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		h := newHost(t, apcore.ExecutorOptions{}).module("work.waits", untilCancelled)
+		store, logged := &faultyTaskStore{TaskStore: apcore.NewInMemoryTaskStore()}, &ledger{}
+		m := newTaskManager(t, h, apcore.AsyncTaskOptions{Store: store, Logger: logTo(logged)})
+		task := submitTask(t, m, "work.waits", nil)
+		synctest.Wait()
+		store.failSave.Store(true)
+		cancelled, err := m.Cancel(t.Context(), task)
+		wantTaskCode(t, err, apcore.CodeTaskStoreUnavailable)
+		_, submitErr := m.Submit(t.Context(), "work.waits", nil, nil, nil)
+		wantTaskCode(t, submitErr, apcore.CodeTaskStoreUnavailable)
+		synctest.Wait()
+		if info := wantStatus(t, m, task, apcore.TaskRunning); cancelled || info.CompletedAt != nil {
+			t.Errorf("cancelled = %t though nothing was written", cancelled)
+		}
+		store.fail.Store(true)
+		ctx := t.Context()
+		for name, call := range map[string]func() error{
+			"submit": func() error { _, err := m.Submit(ctx, "work.waits", nil, nil, nil); return err },
+			"status": func() error { _, err := m.GetStatus(ctx, task); return err },
+			"result": func() error { _, err := m.GetResult(ctx, task); return err },
+			"cancel": func() error { _, err := m.Cancel(ctx, task); return err },
+			"list":   func() error { _, err := m.ListTasks(ctx, nil); return err },
+			"clean":  func() error { _, err := m.Cleanup(ctx, 0); return err },
+		} {
+			if err := call(); apcore.CodeOf(err) != apcore.CodeTaskStoreUnavailable || !errors.Is(err, errTaskBackend) {
+				t.Errorf("%s: %v", name, err)
+			}
+		}
+		// The task ends all the same.
+		wantTaskCode(t, m.Shutdown(ctx), apcore.CodeTaskStoreUnavailable)
+		if logged.count() != 1 {
+			t.Errorf("logged %v, want the outcome that was not recorded", logged.all())
+		}
+		h.wants(nil, "", 1)
+	})
+}
+
+func TestTaskShutdown(t *testing.T) {
+	inTaskBubble(t, apcore.AsyncTaskOptions{MaxConcurrent: 1}, func(t *testing.T, h *host, m *apcore.AsyncTaskManager) {
+		h.module("work.waits", untilCancelled).module("work.fails", failingTask)
+		if _, err := m.StartReaper(apcore.ReaperOptions{}); err != nil {
+			t.Fatal(err)
+		}
+		pausing := submitTask(t, m, "work.fails", retries(1))
+		synctest.Wait()
+		tasks := []string{pausing, submitTask(t, m, "work.waits", nil), submitTask(t, m, "work.waits", nil)}
+		synctest.Wait()
+		before := time.Now()
+		for range 2 {
+			if err := m.Shutdown(t.Context()); err != nil {
+				t.Error(err)
+			}
+		}
+		if took := time.Since(before); took != 0 {
+			t.Errorf("waited %v", took)
+		}
+		for _, task := range tasks {
+			wantStatus(t, m, task, apcore.TaskCancelled)
+		}
+		_, err := m.Submit(t.Context(), "work.waits", nil, nil, nil)
+		wantTaskCode(t, err, apcore.CodeInvalidInput)
+		_, err = m.StartReaper(apcore.ReaperOptions{})
+		wantTaskCode(t, err, apcore.CodeInvalidInput)
+	})
+}
+
+// hangingTaskStore hangs in Save until the context ends.
+type hangingTaskStore struct {
+	apcore.TaskStore
+	hangs atomic.Bool
+}
+
+func (s *hangingTaskStore) Save(ctx context.Context, info apcore.TaskInfo) error {
+	if s.hangs.Load() {
+		<-ctx.Done()
+		return ctx.Err()
+	}
+	return s.TaskStore.Save(ctx, info)
+}
+
+func TestTaskShutdownIsBoundedByItsContext(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		h := newHost(t, apcore.ExecutorOptions{})
+		h.module("work.second", func(context.Context, map[string]any, *apcore.Context) (map[string]any, error) {
+			time.Sleep(time.Second)
+			return obj{}, nil
+		})
+		store := &hangingTaskStore{TaskStore: apcore.NewInMemoryTaskStore()}
+		m := newTaskManager(t, h, apcore.AsyncTaskOptions{Store: store, Logger: slog.New(slog.DiscardHandler)})
+		submitTask(t, m, "work.second", nil)
+		synctest.Wait()
+		store.hangs.Store(true)
+		time.Sleep(2 * time.Second) // the task now writes its end
+		ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+		defer cancel()
+		if err := m.Shutdown(ctx); !errors.Is(err, context.DeadlineExceeded) {
+			t.Errorf("shutdown: %v", err)
+		}
+		store.hangs.Store(false)
+		if err := m.Shutdown(t.Context()); err != nil { // waits for what is left
+			t.Errorf("second shutdown: %v", err)
+		}
+	})
+}
+
+func TestTaskSubmitsRaceWithShutdown(t *testing.T) {
+	for round := range 100 {
+		synctest.Test(t, func(t *testing.T) {
+			h := newHost(t, apcore.ExecutorOptions{}).module("work.waits", untilCancelled)
+			m := newTaskManager(t, h, apcore.AsyncTaskOptions{})
+			var group sync.WaitGroup
+			for range 8 {
+				group.Go(func() {
+					if _, err := m.Submit(t.Context(), "work.waits", nil, nil, nil); err != nil && apcore.CodeOf(err) != apcore.CodeInvalidInput {
+						t.Error(err)
+					}
+				})
+			}
+			if err := m.Shutdown(t.Context()); err != nil {
+				t.Error(err)
+			}
+			group.Wait()
+			infos, err := m.ListTasks(t.Context(), nil)
+			for i := range infos {
+				if infos[i].Status != apcore.TaskCancelled {
+					err = errors.Join(err, fmt.Errorf("round %d: a task is %s", round, infos[i].Status))
+				}
+			}
+			if err != nil {
+				t.Error(err)
+			}
+		})
+	}
+}
