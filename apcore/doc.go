@@ -14,6 +14,16 @@
 // form, the approval id of a pending call (see [ApprovalTokenKey]), the
 // annotations, and [Outcome.Started].
 //
+// # What else there is
+//
+// [ACL] holds access rules, from code or a file. A [Strategy] is the order of
+// steps; [Executor.Validate] checks a call without making it, [Executor.Stream]
+// gives a result in chunks. [NewRetryMiddleware], [NewLoggingMiddleware],
+// [NewCircuitBreaker], [NewErrorHistory] and [NewDedupMiddleware] are ready-made
+// middleware. [AsyncTaskManager] runs calls in the background of this process
+// and keeps their state in a [TaskStore]. [Descriptor.Export] shows a module to
+// agents.
+//
 // # Struct tags
 //
 // Schemas of function modules come from Go types: json tags name the
