@@ -39,7 +39,7 @@ func TestDeadlineWhileNoWorkerRuns(t *testing.T) {
 			must(t, err)
 			var ran atomic.Int64
 			first := gatedWorker(t, s, &ran)
-			run := s.start(t.Context(), Call, "test.gated", nil, temporal.CallOptions{ApprovalTimeout: 3 * time.Second})
+			run := s.start(t.Context(), Call, "test.gated", nil, temporal.CallOptions{ApprovalTimeout: 10 * time.Second})
 			approval := s.pending(run.GetID())
 			first.Stop()
 			decide := func() { must(t, s.approvals.Send(t.Context(), run.GetID(), approve(approval.ApprovalID))) }

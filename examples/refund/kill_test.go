@@ -28,7 +28,7 @@ const (
 	queueEnv   = "REFUND_TEST_QUEUE"
 	ledgerEnv  = "REFUND_TEST_LEDGER"
 	killAtEnv  = "REFUND_TEST_KILL_AT"
-	heartbeats = 1000 // milliseconds, so that a lost worker is noticed soon
+	heartbeats = 4000 // milliseconds: a lost worker is noticed soon, a slow machine is not taken for one
 )
 
 // TestKilledWorker kills the worker process with SIGKILL at five points of an
