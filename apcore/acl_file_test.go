@@ -168,6 +168,10 @@ func TestLoadACL(t *testing.T) {
 	if _, err := apcore.LoadACL(directory, apcore.ACLOptions{}); !errors.Is(err, apcore.CodeACLRule) {
 		t.Errorf("a directory: %v", err)
 	}
+	writeFile(t, filepath.Join(directory, "plain"), "")
+	if _, err := apcore.DiscoverACL(filepath.Join(directory, "plain"), apcore.ACLOptions{}); !errors.Is(err, apcore.CodeACLRule) {
+		t.Errorf("a root that is no directory is no missing file: %v", err)
+	}
 	writeFile(t, path, "")
 	if _, err := apcore.DiscoverACL(directory, apcore.ACLOptions{}); !errors.Is(err, apcore.CodeACLRule) {
 		t.Errorf("an empty file is no missing one: %v", err)

@@ -4,7 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"log/slog"
+	"runtime"
 	"sync"
 	"sync/atomic"
 	"testing"
@@ -15,7 +15,8 @@ import (
 )
 
 func TestTaskCancel(t *testing.T) {
-	inTaskBubble(t, apcore.AsyncTaskOptions{MaxConcurrent: 1}, func(t *testing.T, h *host, m *apcore.AsyncTaskManager) {
+	inTaskBubble(t, apcore.AsyncTaskOptions{MaxConcurrent: 1}, func(h *host, m *apcore.AsyncTaskManager) {
+		t := h.t // of the bubble
 		h.module("work.waits", untilCancelled).module("work.quick", nil)
 		running := submitTask(t, m, "work.waits", nil)
 		synctest.Wait()
@@ -61,7 +62,8 @@ func TestTaskLateOutcomes(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			logged := &ledger{}
-			inTaskBubble(t, apcore.AsyncTaskOptions{Logger: logTo(logged)}, func(t *testing.T, h *host, m *apcore.AsyncTaskManager) {
+			inTaskBubble(t, apcore.AsyncTaskOptions{Logger: logTo(logged)}, func(h *host, m *apcore.AsyncTaskManager) {
+				t := h.t // of the bubble
 				h.module("work.late", func(ctx context.Context, _ map[string]any, _ *apcore.Context) (map[string]any, error) {
 					// The store's word comes from elsewhere, so the call goes on.
 					infos, err := m.ListTasks(ctx, nil)
@@ -91,7 +93,8 @@ func TestTaskEndedElsewhere(t *testing.T) {
 		"gone": func(ctx context.Context, store apcore.TaskStore, task string) error { return store.Delete(ctx, task) },
 	} {
 		t.Run(name, func(t *testing.T) {
-			inTaskBubble(t, apcore.AsyncTaskOptions{}, func(t *testing.T, h *host, m *apcore.AsyncTaskManager) {
+			inTaskBubble(t, apcore.AsyncTaskOptions{}, func(h *host, m *apcore.AsyncTaskManager) {
+				t := h.t // of the bubble
 				h.module("work.fails", failingTask)
 				h.module("work.slow", func(context.Context, map[string]any, *apcore.Context) (map[string]any, error) {
 					time.Sleep(time.Second)
@@ -120,11 +123,19 @@ func TestTaskEndedElsewhere(t *testing.T) {
 	}
 }
 
+// yieldingTaskStore lets others go between a manager's reading and writing.
+type yieldingTaskStore struct{ *apcore.InMemoryTaskStore }
+
+func (s yieldingTaskStore) Save(ctx context.Context, info apcore.TaskInfo) error {
+	runtime.Gosched()
+	return s.InMemoryTaskStore.Save(ctx, info)
+}
+
 func TestTaskCancelRacesWithTheEnd(t *testing.T) {
 	h := newHost(t, apcore.ExecutorOptions{})
 	h.module("work.quick", nil).module("work.fails", failingTask)
-	m := newTaskManager(t, h, apcore.AsyncTaskOptions{})
-	seen := map[apcore.TaskStatus]int{}
+	m := newTaskManager(t, h, apcore.AsyncTaskOptions{Store: yieldingTaskStore{apcore.NewInMemoryTaskStore()}})
+	seen, firsts := map[apcore.TaskStatus]int{}, []apcore.TaskInfo{}
 	for round := range 1000 {
 		id, other := "work.quick", apcore.TaskCompleted
 		if round%2 == 1 {
@@ -155,14 +166,15 @@ func TestTaskCancelRacesWithTheEnd(t *testing.T) {
 			t.Fatalf("round %d: cancelled %d times, then %s", round, cancelled.Load(), first.Status)
 		}
 		seen[first.Status]++
-		defer func() {
-			if last := wantTerminal(t, m, task); !equalJSON(last, first) {
-				t.Errorf("round %d: %v became %v", round, wire(first), wire(last))
-			}
-		}()
+		firsts = append(firsts, first)
 	}
 	if err := m.Shutdown(t.Context()); err != nil {
 		t.Error(err)
+	}
+	for round, first := range firsts {
+		if last := wantTerminal(t, m, first.TaskID); !equalJSON(last, first) {
+			t.Errorf("round %d: %v became %v", round, wire(first), wire(last))
+		}
 	}
 	t.Logf("ends: %v", seen)
 }
@@ -198,7 +210,8 @@ func (s *countingTaskStore) Save(ctx context.Context, info apcore.TaskInfo) erro
 
 func TestTaskLimitHoldsInParallel(t *testing.T) {
 	store := &countingTaskStore{InMemoryTaskStore: apcore.NewInMemoryTaskStore()}
-	inTaskBubble(t, apcore.AsyncTaskOptions{Store: store, MaxTasks: 3}, func(t *testing.T, h *host, m *apcore.AsyncTaskManager) {
+	inTaskBubble(t, apcore.AsyncTaskOptions{Store: store, MaxTasks: 3}, func(h *host, m *apcore.AsyncTaskManager) {
+		t := h.t // of the bubble
 		h.module("work.waits", untilCancelled)
 		var accepted, refused atomic.Int64
 		var group sync.WaitGroup
@@ -223,7 +236,8 @@ func TestTaskLimitHoldsInParallel(t *testing.T) {
 }
 
 func TestTaskConcurrencyIsBounded(t *testing.T) {
-	inTaskBubble(t, apcore.AsyncTaskOptions{MaxConcurrent: 2}, func(t *testing.T, h *host, m *apcore.AsyncTaskManager) {
+	inTaskBubble(t, apcore.AsyncTaskOptions{MaxConcurrent: 2}, func(h *host, m *apcore.AsyncTaskManager) {
+		t := h.t // of the bubble
 		h.module("work.second", func(context.Context, map[string]any, *apcore.Context) (map[string]any, error) {
 			time.Sleep(time.Second)
 			return obj{}, nil
@@ -243,7 +257,8 @@ func TestTaskConcurrencyIsBounded(t *testing.T) {
 
 func TestTaskReaper(t *testing.T) {
 	store := &faultyTaskStore{TaskStore: apcore.NewInMemoryTaskStore()}
-	inTaskBubble(t, apcore.AsyncTaskOptions{Store: store}, func(t *testing.T, _ *host, m *apcore.AsyncTaskManager) {
+	inTaskBubble(t, apcore.AsyncTaskOptions{Store: store}, func(h *host, m *apcore.AsyncTaskManager) {
+		t := h.t // of the bubble
 		left := func(want int) {
 			t.Helper()
 			synctest.Wait()
@@ -267,7 +282,7 @@ func TestTaskReaper(t *testing.T) {
 		time.Sleep(2*time.Minute - 1)
 		left(1)
 		store.fail.Store(true)
-		time.Sleep(1)
+		time.Sleep(time.Nanosecond)
 		synctest.Wait()
 		store.fail.Store(false)
 		left(1) // that sweep failed
@@ -285,163 +300,6 @@ func TestTaskReaper(t *testing.T) {
 		left(0)
 		_, err = m.StartReaper(apcore.ReaperOptions{TTL: -1})
 		wantTaskCode(t, err, apcore.CodeInvalidInput)
-	})
-}
-
-// faultyTaskStore fails on demand, with an error that has no code.
-type faultyTaskStore struct {
-	apcore.TaskStore
-	fail, failSave atomic.Bool
-}
-
-var errTaskBackend = errors.New("connection refused")
-
-func (s *faultyTaskStore) err() error {
-	if s.fail.Load() {
-		return errTaskBackend
-	}
-	return nil
-}
-
-func (s *faultyTaskStore) Save(ctx context.Context, info apcore.TaskInfo) error {
-	if s.failSave.Load() {
-		return errTaskBackend
-	}
-	return errors.Join(s.err(), s.TaskStore.Save(ctx, info))
-}
-
-func (s *faultyTaskStore) Get(ctx context.Context, id string) (*apcore.TaskInfo, error) {
-	if err := s.err(); err != nil {
-		return nil, err
-	}
-	return s.TaskStore.Get(ctx, id)
-}
-
-func (s *faultyTaskStore) List(ctx context.Context, status *apcore.TaskStatus) ([]apcore.TaskInfo, error) {
-	if err := s.err(); err != nil {
-		return nil, err
-	}
-	return s.TaskStore.List(ctx, status)
-}
-
-func (s *faultyTaskStore) Delete(ctx context.Context, id string) error {
-	if err := s.err(); err != nil {
-		return err
-	}
-	return s.TaskStore.Delete(ctx, id)
-}
-
-func (s *faultyTaskStore) ListExpired(ctx context.Context, before float64) ([]apcore.TaskInfo, error) {
-	if err := s.err(); err != nil {
-		return nil, err
-	}
-	return s.TaskStore.ListExpired(ctx, before)
-}
-
-func TestTaskStoreFailures(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		h := newHost(t, apcore.ExecutorOptions{}).module("work.waits", untilCancelled)
-		store, logged := &faultyTaskStore{TaskStore: apcore.NewInMemoryTaskStore()}, &ledger{}
-		m := newTaskManager(t, h, apcore.AsyncTaskOptions{Store: store, Logger: logTo(logged)})
-		task := submitTask(t, m, "work.waits", nil)
-		synctest.Wait()
-		store.failSave.Store(true)
-		cancelled, err := m.Cancel(t.Context(), task)
-		wantTaskCode(t, err, apcore.CodeTaskStoreUnavailable)
-		_, submitErr := m.Submit(t.Context(), "work.waits", nil, nil, nil)
-		wantTaskCode(t, submitErr, apcore.CodeTaskStoreUnavailable)
-		synctest.Wait()
-		if info := wantStatus(t, m, task, apcore.TaskRunning); cancelled || info.CompletedAt != nil {
-			t.Errorf("cancelled = %t though nothing was written", cancelled)
-		}
-		store.fail.Store(true)
-		ctx := t.Context()
-		for name, call := range map[string]func() error{
-			"submit": func() error { _, err := m.Submit(ctx, "work.waits", nil, nil, nil); return err },
-			"status": func() error { _, err := m.GetStatus(ctx, task); return err },
-			"result": func() error { _, err := m.GetResult(ctx, task); return err },
-			"cancel": func() error { _, err := m.Cancel(ctx, task); return err },
-			"list":   func() error { _, err := m.ListTasks(ctx, nil); return err },
-			"clean":  func() error { _, err := m.Cleanup(ctx, 0); return err },
-		} {
-			if err := call(); apcore.CodeOf(err) != apcore.CodeTaskStoreUnavailable || !errors.Is(err, errTaskBackend) {
-				t.Errorf("%s: %v", name, err)
-			}
-		}
-		// The task ends all the same.
-		wantTaskCode(t, m.Shutdown(ctx), apcore.CodeTaskStoreUnavailable)
-		if logged.count() != 1 {
-			t.Errorf("logged %v, want the outcome that was not recorded", logged.all())
-		}
-		h.wants(nil, "", 1)
-	})
-}
-
-func TestTaskShutdown(t *testing.T) {
-	inTaskBubble(t, apcore.AsyncTaskOptions{MaxConcurrent: 1}, func(t *testing.T, h *host, m *apcore.AsyncTaskManager) {
-		h.module("work.waits", untilCancelled).module("work.fails", failingTask)
-		if _, err := m.StartReaper(apcore.ReaperOptions{}); err != nil {
-			t.Fatal(err)
-		}
-		pausing := submitTask(t, m, "work.fails", retries(1))
-		synctest.Wait()
-		tasks := []string{pausing, submitTask(t, m, "work.waits", nil), submitTask(t, m, "work.waits", nil)}
-		synctest.Wait()
-		before := time.Now()
-		for range 2 {
-			if err := m.Shutdown(t.Context()); err != nil {
-				t.Error(err)
-			}
-		}
-		if took := time.Since(before); took != 0 {
-			t.Errorf("waited %v", took)
-		}
-		for _, task := range tasks {
-			wantStatus(t, m, task, apcore.TaskCancelled)
-		}
-		_, err := m.Submit(t.Context(), "work.waits", nil, nil, nil)
-		wantTaskCode(t, err, apcore.CodeInvalidInput)
-		_, err = m.StartReaper(apcore.ReaperOptions{})
-		wantTaskCode(t, err, apcore.CodeInvalidInput)
-	})
-}
-
-// hangingTaskStore hangs in Save until the context ends.
-type hangingTaskStore struct {
-	apcore.TaskStore
-	hangs atomic.Bool
-}
-
-func (s *hangingTaskStore) Save(ctx context.Context, info apcore.TaskInfo) error {
-	if s.hangs.Load() {
-		<-ctx.Done()
-		return ctx.Err()
-	}
-	return s.TaskStore.Save(ctx, info)
-}
-
-func TestTaskShutdownIsBoundedByItsContext(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		h := newHost(t, apcore.ExecutorOptions{})
-		h.module("work.second", func(context.Context, map[string]any, *apcore.Context) (map[string]any, error) {
-			time.Sleep(time.Second)
-			return obj{}, nil
-		})
-		store := &hangingTaskStore{TaskStore: apcore.NewInMemoryTaskStore()}
-		m := newTaskManager(t, h, apcore.AsyncTaskOptions{Store: store, Logger: slog.New(slog.DiscardHandler)})
-		submitTask(t, m, "work.second", nil)
-		synctest.Wait()
-		store.hangs.Store(true)
-		time.Sleep(2 * time.Second) // the task now writes its end
-		ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
-		defer cancel()
-		if err := m.Shutdown(ctx); !errors.Is(err, context.DeadlineExceeded) {
-			t.Errorf("shutdown: %v", err)
-		}
-		store.hangs.Store(false)
-		if err := m.Shutdown(t.Context()); err != nil { // waits for what is left
-			t.Errorf("second shutdown: %v", err)
-		}
 	})
 }
 

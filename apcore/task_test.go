@@ -18,12 +18,12 @@ import (
 
 // inTaskBubble gives a test a clock and a manager of its own; the bubble proves
 // that no goroutine is left after the shutdown.
-func inTaskBubble(t *testing.T, opts apcore.AsyncTaskOptions, test func(t *testing.T, h *host, m *apcore.AsyncTaskManager)) {
+func inTaskBubble(t *testing.T, opts apcore.AsyncTaskOptions, test func(h *host, m *apcore.AsyncTaskManager)) {
 	t.Helper()
 	synctest.Test(t, func(t *testing.T) {
 		h := newHost(t, apcore.ExecutorOptions{})
 		m := newTaskManager(t, h, opts)
-		test(t, h, m)
+		test(h, m)
 		if err := m.Shutdown(t.Context()); err != nil {
 			t.Errorf("shutdown: %v", err)
 		}
@@ -89,7 +89,8 @@ func retries(n int) *apcore.RetryConfig {
 func seconds(t time.Time) *float64 { return new(float64(t.UnixMicro()) / 1e6) }
 
 func TestTaskCompletes(t *testing.T) {
-	inTaskBubble(t, apcore.AsyncTaskOptions{MaxConcurrent: 1}, func(t *testing.T, h *host, m *apcore.AsyncTaskManager) {
+	inTaskBubble(t, apcore.AsyncTaskOptions{MaxConcurrent: 1}, func(h *host, m *apcore.AsyncTaskManager) {
+		t := h.t // of the bubble
 		t.Helper()
 		h.module("work.slow", func(_ context.Context, inputs map[string]any, c *apcore.Context) (map[string]any, error) {
 			time.Sleep(2 * time.Second)
@@ -136,7 +137,8 @@ func TestTaskCompletes(t *testing.T) {
 }
 
 func TestTaskOfBadModuleFails(t *testing.T) {
-	inTaskBubble(t, apcore.AsyncTaskOptions{}, func(t *testing.T, _ *host, m *apcore.AsyncTaskManager) {
+	inTaskBubble(t, apcore.AsyncTaskOptions{}, func(h *host, m *apcore.AsyncTaskManager) {
+		t := h.t // of the bubble
 		t.Helper()
 		for id, code := range map[string]apcore.Code{"no.such": apcore.CodeModuleNotFound, "No Such!": apcore.CodeInvalidModuleID} {
 			task := submitTask(t, m, id, nil)
@@ -150,7 +152,8 @@ func TestTaskOfBadModuleFails(t *testing.T) {
 }
 
 func TestTaskRetries(t *testing.T) {
-	inTaskBubble(t, apcore.AsyncTaskOptions{MaxConcurrent: 1}, func(t *testing.T, h *host, m *apcore.AsyncTaskManager) {
+	inTaskBubble(t, apcore.AsyncTaskOptions{MaxConcurrent: 1}, func(h *host, m *apcore.AsyncTaskManager) {
+		t := h.t // of the bubble
 		t.Helper()
 		h.module("work.fails", failingTask).module("work.quick", nil)
 		start := time.Now()
@@ -191,7 +194,8 @@ func TestTaskRetries(t *testing.T) {
 }
 
 func TestTaskAttemptsStartFromTheSubmittedContext(t *testing.T) {
-	inTaskBubble(t, apcore.AsyncTaskOptions{}, func(t *testing.T, h *host, m *apcore.AsyncTaskManager) {
+	inTaskBubble(t, apcore.AsyncTaskOptions{}, func(h *host, m *apcore.AsyncTaskManager) {
+		t := h.t // of the bubble
 		t.Helper()
 		h.module("work.counts", func(_ context.Context, _ map[string]any, c *apcore.Context) (map[string]any, error) {
 			seen, _ := c.Data().Get("seen")
@@ -220,7 +224,8 @@ func TestTaskAttemptsStartFromTheSubmittedContext(t *testing.T) {
 }
 
 func TestTaskLimit(t *testing.T) {
-	inTaskBubble(t, apcore.AsyncTaskOptions{MaxTasks: 3}, func(t *testing.T, h *host, m *apcore.AsyncTaskManager) {
+	inTaskBubble(t, apcore.AsyncTaskOptions{MaxTasks: 3}, func(h *host, m *apcore.AsyncTaskManager) {
+		t := h.t // of the bubble
 		t.Helper()
 		h.module("work.quick", nil).module("work.waits", untilCancelled)
 		for range 2 { // tasks that have ended do not count
@@ -246,7 +251,8 @@ func TestTaskLimit(t *testing.T) {
 }
 
 func TestTaskCleanup(t *testing.T) {
-	inTaskBubble(t, apcore.AsyncTaskOptions{}, func(t *testing.T, h *host, m *apcore.AsyncTaskManager) {
+	inTaskBubble(t, apcore.AsyncTaskOptions{}, func(h *host, m *apcore.AsyncTaskManager) {
+		t := h.t // of the bubble
 		t.Helper()
 		h.module("work.waits", untilCancelled)
 		for _, info := range []apcore.TaskInfo{
