@@ -141,10 +141,43 @@ func (o *ExecutorOptions) validate() error {
 func (e *Executor) Registry() *Registry { return e.registry }
 
 // HasApprovalHandler reports whether anybody answers the approval gate.
-func (e *Executor) HasApprovalHandler() bool { return e.approval != nil }
+func (e *Executor) HasApprovalHandler() bool { return e.ApprovalHandler() != nil }
 
 // ApprovalHandler returns who answers the approval gate, nil if nobody does.
-func (e *Executor) ApprovalHandler() ApprovalHandler { return e.approval }
+func (e *Executor) ApprovalHandler() ApprovalHandler {
+	e.mu.RLock()
+	defer e.mu.RUnlock()
+	return e.approval
+}
+
+// SetApprovalHandler changes who answers the approval gate of later calls; nil,
+// or a nil pointer in it, means nobody.
+func (e *Executor) SetApprovalHandler(handler ApprovalHandler) {
+	if isNil(handler) {
+		handler = nil
+	}
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	e.approval = handler
+}
+
+// SetAccessControl changes who decides about access of later calls; nil, or a nil
+// pointer in it, lets every call pass.
+func (e *Executor) SetAccessControl(access AccessControl) {
+	if isNil(access) {
+		access = nil
+	}
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	e.access = access
+}
+
+// accessControl is who decides now.
+func (e *Executor) accessControl() AccessControl {
+	e.mu.RLock()
+	defer e.mu.RUnlock()
+	return e.access
+}
 
 // ApprovalGateWired reports whether the standard's own approval gate is in the
 // pipeline: without it nobody is asked, whatever modules need.

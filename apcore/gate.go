@@ -21,7 +21,7 @@ func (r *run) passApprovalGate(ctx context.Context) error {
 		}
 		return nil
 	}
-	if r.executor.approval == nil {
+	if r.approval == nil {
 		return r.withoutHandler()
 	}
 	result, err := r.adjudicate(ctx, token, present)
@@ -77,13 +77,13 @@ func (r *run) withoutHandler() error {
 
 func (r *run) adjudicate(ctx context.Context, token string, resume bool) (*ApprovalResult, error) {
 	if resume {
-		return r.executor.approval.CheckApproval(ctx, token)
+		return r.approval.CheckApproval(ctx, token)
 	}
 	request, err := r.approvalRequest()
 	if err != nil {
 		return nil, err
 	}
-	return r.executor.approval.RequestApproval(ctx, request)
+	return r.approval.RequestApproval(ctx, request)
 }
 
 // approvalRequest holds deep copies: a handler that writes to them does not

@@ -22,8 +22,8 @@ type GovernanceState struct {
 // GovernanceState reads the controls of this executor; it changes nothing.
 func (e *Executor) GovernanceState() GovernanceState {
 	s := GovernanceState{
-		ACLConfigured: e.access != nil, BuiltinACLGateWired: e.strategy.wired(stepACL),
-		ApprovalHandlerConfigured: e.approval != nil, BuiltinApprovalGateWired: e.strategy.wired(stepApproval),
+		ACLConfigured: e.accessControl() != nil, BuiltinACLGateWired: e.strategy.wired(stepACL),
+		ApprovalHandlerConfigured: e.HasApprovalHandler(), BuiltinApprovalGateWired: e.strategy.wired(stepApproval),
 		PolicyStrict: e.policy != nil && e.policy.Strict, AllControlModulesRequireApproval: true,
 	}
 	for _, id := range e.registry.IDs() {

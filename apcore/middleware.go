@@ -88,7 +88,7 @@ func (e *Executor) Use(middleware Middleware) error {
 	}
 	e.mu.Lock()
 	defer e.mu.Unlock()
-	if slices.ContainsFunc(e.middleware, func(m Middleware) bool { return same(m, middleware) }) {
+	if slices.ContainsFunc(e.middleware, func(m Middleware) bool { return identical(m, middleware) }) {
 		e.logger.Warn("apcore: middleware is registered twice", "middleware", typeName(middleware))
 	}
 	chain := append(slices.Clone(e.middleware), middleware)
@@ -102,7 +102,7 @@ func (e *Executor) Use(middleware Middleware) error {
 func (e *Executor) Remove(middleware Middleware) bool {
 	e.mu.Lock()
 	defer e.mu.Unlock()
-	at := slices.IndexFunc(e.middleware, func(m Middleware) bool { return same(m, middleware) })
+	at := slices.IndexFunc(e.middleware, func(m Middleware) bool { return identical(m, middleware) })
 	if at < 0 {
 		return false
 	}
@@ -117,8 +117,8 @@ func priorityOf(middleware Middleware) int {
 	return defaultPriority
 }
 
-// same compares by identity; values that cannot be compared are never the same.
-func same(a, b any) (equal bool) {
+// identical compares by identity; values that cannot be compared are never the same.
+func identical(a, b any) (equal bool) {
 	defer func() {
 		if recover() != nil {
 			equal = false

@@ -21,6 +21,7 @@ type Registry struct {
 	modules   map[string]*registration
 	loading   map[string]bool
 	listeners []*listener
+	validate  ModuleValidator
 	sealed    string
 }
 
@@ -60,7 +61,8 @@ type RegisterOptions struct {
 //
 //   - INVALID_MODULE_ID for an id that breaks the grammar or is reserved,
 //   - GENERAL_INVALID_INPUT for a nil module, a module without description or
-//     malformed annotations, or a sealed registry,
+//     malformed annotations, findings of the [ModuleValidator], or a sealed
+//     registry,
 //   - SCHEMA_PARSE_ERROR, SCHEMA_NOT_FOUND, SCHEMA_CIRCULAR_REF or
 //     SCHEMA_MAX_DEPTH_EXCEEDED for a schema that cannot be enforced,
 //   - STREAMING_INTERFACE_MISMATCH for a module that is annotated as streaming
@@ -77,6 +79,9 @@ func (r *Registry) Register(id string, module Module, opts RegisterOptions) erro
 	}
 	entry, err := newRegistration(id, module, opts)
 	if err != nil {
+		return err
+	}
+	if err := r.askValidator(id, module); err != nil {
 		return err
 	}
 	if err := r.reserve(id); err != nil {

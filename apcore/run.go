@@ -27,6 +27,8 @@ type run struct {
 	entered  []Middleware
 	output   map[string]any
 
+	access   AccessControl
+	approval ApprovalHandler
 	strategy *Strategy
 	trace    *PipelineTrace
 	until    func(step string, p *Pipeline) bool
@@ -42,7 +44,7 @@ func newRun(e *Executor, caller *Context, request Request, inputs map[string]any
 	return &run{
 		executor: e, moduleID: request.ModuleID, hint: request.VersionHint,
 		caller: caller, given: inputs, inputs: inputs, outcome: outcome, chain: e.middleware, release: func() {},
-		strategy: e.strategy, trace: request.trace, until: request.Until,
+		access: e.access, approval: e.approval, strategy: e.strategy, trace: request.trace, until: request.Until,
 	}
 }
 
@@ -144,7 +146,7 @@ func (r *run) redactInputs() {
 }
 
 func (r *run) checkAccess(ctx context.Context) error {
-	if r.executor.access == nil {
+	if r.access == nil {
 		return nil
 	}
 	request := AccessRequest{CallerID: r.callee.callerID, TargetID: r.moduleID, Context: r.callee, ArgumentKeys: r.argumentKeys()}
@@ -174,7 +176,7 @@ func (r *run) decideAccess(ctx context.Context, request AccessRequest) (decision
 		}
 	}()
 	defer recoverTo(&err, "access control")
-	return r.executor.access.CheckAccess(ctx, request), nil
+	return r.access.CheckAccess(ctx, request), nil
 }
 
 func (r *run) argumentKeys() []string {
