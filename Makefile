@@ -41,6 +41,9 @@ TESTFLAGS ?=
 # Which benchmarks `make bench` runs.
 BENCH ?= .
 
+# How long `make fuzz` runs each target.
+FUZZTIME ?= 30s
+
 # Where `make devserver` listens, and its SQLite file (in memory when empty).
 PORT ?= 7233
 UI_PORT ?= 8233
@@ -78,6 +81,15 @@ test-short: ## Run the tests that need no server and no fixtures
 .PHONY: bench
 bench: server ## Run benchmarks (BENCH=regexp)
 	go test -run='^$$' -bench='$(BENCH)' -benchmem $(TESTFLAGS) ./...
+
+.PHONY: fuzz
+fuzz: ## Run every fuzz target for a while (FUZZTIME=30s)
+	@for package in $$(go list ./apcore/...); do \
+	  for target in $$(go test -list '^Fuzz' $$package | grep ^Fuzz || true); do \
+	    echo "$$package $$target"; \
+	    go test -run='^$$' -fuzz="^$$target\$$" -fuzztime=$(FUZZTIME) -fuzzminimizetime=5x $$package; \
+	  done; \
+	done
 
 .PHONY: lint
 lint: $(GOLANGCI_LINT) ## Run golangci-lint over both modules
