@@ -273,7 +273,7 @@ func TestCircuitIgnoresLateOutcomes(t *testing.T) {
 // after a success.
 func TestCircuitCountsOnce(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		breaker := newBreaker(t, apcore.CircuitBreakerOptions{MinSamples: 1, WindowSize: 2, OpenThreshold: 1})
+		breaker := newBreaker(t, apcore.CircuitBreakerOptions{MinSamples: 1, WindowSize: 2})
 		h := newHost(t, with(&hook{after: func(call *apcore.MiddlewareCall, _ obj) (obj, error) {
 			if call.ModuleID == "late" {
 				return nil, errors.New("no")

@@ -73,10 +73,7 @@ type dedupTurn struct {
 
 // recordedOutput travels as an error from Before to OnError, for Before cannot
 // give an output.
-type recordedOutput struct {
-	owner  *DedupMiddleware
-	output map[string]any
-}
+type recordedOutput struct{ output map[string]any }
 
 func (*recordedOutput) Error() string { return "the output is recorded" }
 
@@ -143,7 +140,7 @@ func (m *DedupMiddleware) Before(ctx context.Context, call *MiddlewareCall) (map
 	case err != nil:
 		return nil, NewError(CodeInternal, "the dedup store cannot be read, module %q does not run", call.ModuleID).WithCause(err)
 	case ok:
-		return nil, NewError(CodeInternal, "module %q ran already", call.ModuleID).WithCause(&recordedOutput{m, output})
+		return nil, NewError(CodeInternal, "module %q ran already", call.ModuleID).WithCause(&recordedOutput{output})
 	}
 	dedupKey.set(m, call.Context, key)
 	return nil, nil
@@ -166,7 +163,7 @@ func (m *DedupMiddleware) After(ctx context.Context, call *MiddlewareCall, outpu
 // OnError answers with a recorded output.
 func (m *DedupMiddleware) OnError(_ context.Context, call *MiddlewareCall, err *Error) (*Recovery, error) {
 	var recorded *recordedOutput
-	if !errors.As(err, &recorded) || recorded.owner != m {
+	if !errors.As(err, &recorded) {
 		dedupKey.take(m, call.Context)
 		return nil, nil
 	}

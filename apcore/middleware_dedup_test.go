@@ -304,6 +304,11 @@ func TestInMemoryDedupStore(t *testing.T) {
 		save("a", 4)
 		save("c", 5) // b was used before a was saved
 		load("a4 c5 ")
+		if _, ok, err := store.Load(t.Context(), "a"); !ok || err != nil {
+			t.Fatal("a is gone", err)
+		}
+		save("b", 6) // a was used after c
+		load("a4 b6 ")
 		if err := store.Save(t.Context(), "x", obj{"f": func() {}}); !errors.Is(err, apcore.CodeInvalidInput) {
 			t.Errorf("no JSON: %v", err)
 		}
