@@ -7,6 +7,9 @@
 //     what the environment cannot show: queries over the network, reconnects,
 //     search attributes, the web UI.
 //   - [StartServer] is one that a test has for itself, to stop, kill and restart.
+//   - [Replay] runs a recorded history against today's code, see [History],
+//     [WriteHistory] and [ReadHistory].
+//   - [TaskStoreSuite] is what every implementation of apcore.TaskStore has to pass.
 //
 // Tests that use a server fail without one and are skipped under -short.
 package testsuite
