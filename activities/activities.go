@@ -3,6 +3,7 @@ package activities
 import (
 	"context"
 	"errors"
+	"slices"
 
 	"go.temporal.io/sdk/activity"
 	"go.temporal.io/sdk/converter"
@@ -87,19 +88,25 @@ func (a *Activities) outcome(ctx context.Context, request durable.CallRequest, e
 
 // interrupted is a call whose worker stopped under it.
 func (a *Activities) interrupted(request durable.CallRequest, failure *durable.Failure) *durable.Failure {
-	definition := a.executor.Registry().Definition(request.ModuleID)
-	repeats := definition != nil && durable.ClassOf(&definition.Annotations).Repeats()
-	if repeats || failure.NotStarted || request.AcceptRepeatedEffects {
+	if a.repeats(request.ModuleID) || failure.NotStarted || request.AcceptRepeatedEffects {
 		return &durable.Failure{Err: apcore.NewError(apcore.CodeInternal, "the worker stopped while module %q was running", request.ModuleID), Retry: true, NotStarted: failure.NotStarted}
 	}
 	return &durable.Failure{Err: durable.OutcomeUnknown(request, "its worker stopped")}
+}
+
+// repeats reports whether every version of a module here may run again.
+func (a *Activities) repeats(moduleID string) bool {
+	definitions := a.executor.Registry().Versions(moduleID)
+	return len(definitions) > 0 && !slices.ContainsFunc(definitions, func(d *apcore.Descriptor) bool {
+		return !durable.ClassOf(&d.Annotations).Repeats()
+	})
 }
 
 // catalog lists the modules of this worker.
 func (a *Activities) catalog(context.Context) ([]apcore.ModuleRef, error) {
 	refs := []apcore.ModuleRef{}
 	for _, id := range a.executor.Registry().List(apcore.ListOptions{}) {
-		if definition := a.executor.Registry().Definition(id); definition != nil {
+		for _, definition := range a.executor.Registry().Versions(id) {
 			refs = append(refs, definition.ModuleRef)
 		}
 	}

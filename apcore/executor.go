@@ -3,6 +3,7 @@ package apcore
 import (
 	"context"
 	"log/slog"
+	"slices"
 	"sync"
 	"time"
 
@@ -38,6 +39,7 @@ type Executor struct {
 	mu         sync.RWMutex
 	middleware []Middleware
 	disabled   map[string]string
+	strategies []*Strategy // registered ones
 
 	warned sync.Map // one warning per module and kind
 }
@@ -183,44 +185,41 @@ func (e *Executor) accessControl() AccessControl {
 // pipeline: without it nobody is asked, whatever modules need.
 func (e *Executor) ApprovalGateWired() bool { return e.strategy.wired(stepApproval) }
 
-// NeedsApproval reports whether a call of the module would need approval by its
-// annotations and the policy; access rules may demand it on top. An unknown
-// module needs none.
+// NeedsApproval reports whether a call of any version of the module would need
+// approval by its annotations and the policy; access rules may demand it on top.
+// An unknown module needs none.
 func (e *Executor) NeedsApproval(moduleID string) bool {
-	entry := e.registry.lookup(moduleID)
-	if entry == nil {
-		return false
-	}
-	needs, _, _ := e.policy.requirement(moduleID, entry.descriptor.Annotations)
+	return slices.ContainsFunc(e.registry.all(moduleID), e.demandsApproval)
+}
+
+// VersionNeedsApproval is [Executor.NeedsApproval] for the version that a hint
+// asks for, see [Registry.Resolve].
+func (e *Executor) VersionNeedsApproval(moduleID, hint string) bool {
+	entry, err := e.registry.pick(moduleID, hint)
+	return err == nil && e.demandsApproval(entry)
+}
+
+func (e *Executor) demandsApproval(entry *registration) bool {
+	needs, _, _ := e.policy.requirement(entry.descriptor.ID, entry.descriptor.Annotations)
 	return needs
 }
 
 // ModuleTimeout returns the timer of a module: its own, or else the executor's
-// default. NoTimeout means none.
+// default; of several versions the longest. NoTimeout means none.
 func (e *Executor) ModuleTimeout(moduleID string) time.Duration {
-	if entry := e.registry.lookup(moduleID); entry != nil && entry.descriptor.Timeout != 0 {
-		return entry.descriptor.Timeout
+	longest := time.Duration(0)
+	for _, entry := range e.registry.all(moduleID) {
+		timeout := timeoutOr(entry.descriptor.Timeout, e.defaultTimeout)
+		if timeout == NoTimeout {
+			return NoTimeout
+		}
+		longest = max(longest, timeout)
 	}
-	return e.defaultTimeout
+	return timeoutOr(longest, e.defaultTimeout)
 }
 
 // Redactor returns the executor's redactor.
 func (e *Executor) Redactor() *Redactor { return e.redactor }
-
-// Disable refuses later calls of a module with MODULE_DISABLED until
-// [Executor.Enable]. It affects this executor only.
-func (e *Executor) Disable(moduleID, reason string) {
-	e.mu.Lock()
-	defer e.mu.Unlock()
-	e.disabled[moduleID] = reason
-}
-
-// Enable allows calls of a module again.
-func (e *Executor) Enable(moduleID string) {
-	e.mu.Lock()
-	defer e.mu.Unlock()
-	delete(e.disabled, moduleID)
-}
 
 // Request is one call.
 type Request struct {
@@ -230,12 +229,16 @@ type Request struct {
 	// Context is the caller's own context, not one derived for the target; nil
 	// means a fresh one.
 	Context *Context
-	// VersionHint names a wanted version. This registry keeps one version per
-	// id, so a hint that differs from it only warns.
+	// VersionHint asks for a version, see [Registry.Resolve]; empty means the
+	// latest.
 	VersionHint string
 	// Until is asked after each completed step; true ends the call there, with
 	// the output so far. nil runs to the end.
 	Until func(step string, p *Pipeline) bool
+	// Strategy names a strategy of [Executor.RegisterStrategy] for this call; empty
+	// means the executor's own. An unknown name fails with STRATEGY_NOT_FOUND. One
+	// without gates lets the call pass unasked: never take the name from a caller.
+	Strategy string
 
 	trace *PipelineTrace
 }
@@ -277,6 +280,10 @@ func (e *Executor) Do(ctx context.Context, request Request) (*Outcome, error) {
 	if caller == nil {
 		caller = NewContext(ContextOptions{Logger: e.logger})
 	}
+	strategy, err := e.strategyNamed(request.Strategy)
+	if err != nil {
+		return outcome, err
+	}
 	inputs, err := jsonvalue.CloneObject(request.Inputs)
 	if err != nil {
 		return outcome, NewError(CodeInvalidInput, "inputs of module %q are no JSON object: %w", request.ModuleID, err).
@@ -287,6 +294,7 @@ func (e *Executor) Do(ctx context.Context, request Request) (*Outcome, error) {
 			request.trace.Steps = nil
 		}
 		r := newRun(e, caller, request, inputs, outcome)
+		r.strategy = strategy
 		output, retry, err := r.contained(ctx)
 		outcome.Context = r.lasting()
 		if retry == nil {
@@ -336,16 +344,6 @@ func (e *Executor) CallWithTrace(ctx context.Context, moduleID string, inputs ma
 	outcome, err := e.Do(ctx, Request{ModuleID: moduleID, Inputs: inputs, Context: c, trace: trace})
 	trace.Duration, trace.Success = time.Since(begin), err == nil
 	return outcome.Output, trace, err
-}
-
-// DescribePipeline describes the strategy that calls run through.
-func (e *Executor) DescribePipeline() StrategyInfo { return e.strategy.Info() }
-
-func strategyOr(given *Strategy) (*Strategy, error) {
-	if given == nil {
-		return NewStrategy(standardPreset)
-	}
-	return given.clone(), nil
 }
 
 func timeoutOr(value, fallback time.Duration) time.Duration {

@@ -213,11 +213,18 @@ func (r *Registry) discover(ctx context.Context, discoverer Discoverer) (err err
 		return err
 	}
 	for _, module := range found {
-		if err := r.Register(module.ModuleID, module.Module, RegisterOptions{}); err != nil {
+		if err := r.registerDiscovered(module.ModuleID, module.Module); err != nil {
 			r.logger.Warn("apcore: a discovered module is skipped", "module_id", module.ModuleID, "error", err.Error())
 		}
 	}
 	return nil
+}
+
+func (r *Registry) registerDiscovered(id string, module Module) error {
+	if isEphemeral(id) {
+		return ephemeralRefused(id)
+	}
+	return r.Register(id, module, RegisterOptions{})
 }
 
 func (e *Executor) exportSpans(extensions []any) {

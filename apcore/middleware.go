@@ -32,6 +32,8 @@ type MiddlewareCall struct {
 	// Inputs are the call's own copy.
 	Inputs  map[string]any
 	Context *Context
+
+	entry *registration // the version that runs
 }
 
 // Recovery is what [Middleware.OnError] makes of an error: an output that

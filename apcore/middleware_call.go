@@ -122,8 +122,8 @@ func secretsOf(call *MiddlewareCall) *strings.Replacer {
 		return strings.NewReplacer()
 	}
 	var schema map[string]any
-	if entry := executor.registry.lookup(call.ModuleID); entry != nil {
-		schema = entry.descriptor.InputSchema
+	if call.entry != nil {
+		schema = call.entry.descriptor.InputSchema
 	}
 	found := secrets{}
 	found.compare(call.Inputs, executor.redactor.Redact(call.Inputs, schema))

@@ -145,11 +145,7 @@ func (m *RetryMiddleware) permits(call *MiddlewareCall) bool {
 	if !m.opts.RequireIdempotent {
 		return true
 	}
-	executor := call.Context.Executor()
-	if executor == nil {
-		return false
-	}
-	entry := executor.registry.lookup(call.ModuleID)
+	entry := call.entry
 	return entry != nil && (entry.descriptor.Annotations.Idempotent || entry.descriptor.Annotations.Readonly)
 }
 

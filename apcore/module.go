@@ -96,6 +96,8 @@ type Descriptor struct {
 	Tags        []string
 	Examples    []Example
 	Metadata    map[string]any
+	// SunsetDate is the ISO date in metadata's x-deprecation, empty if there is none.
+	SunsetDate string
 	// Dependencies are the module's own and those under metadata.dependencies.
 	Dependencies []Dependency
 	// Timeout is the module's own timer: zero for none set, NoTimeout for off.

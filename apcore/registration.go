@@ -6,6 +6,8 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/Masterminds/semver/v3"
+
 	"github.com/apcore-temporal/apcore-temporal/apcore/internal/jsonvalue"
 	"github.com/apcore-temporal/apcore-temporal/apcore/internal/schema"
 )
@@ -17,6 +19,7 @@ const defaultVersion = "1.0.0"
 type registration struct {
 	module     Module
 	descriptor Descriptor
+	version    *semver.Version
 	input      *schema.Validator
 	output     *schema.Validator
 	usage      *usage
@@ -31,6 +34,10 @@ func newRegistration(id string, module Module, opts RegisterOptions) (*registrat
 		return nil, err
 	}
 	entry := &registration{module: module, descriptor: *description, usage: newUsage()}
+	if entry.version, err = semver.StrictNewVersion(description.Version); err != nil {
+		return nil, NewError(CodeInvalidInput, "module %q has the version %q: give a semantic version, for example 1.2.0", id, description.Version).
+			WithDetail("module_id", id)
+	}
 	if entry.input, err = compile(id, "input schema", description.InputSchema); err != nil {
 		return nil, err
 	}
@@ -49,7 +56,7 @@ func describe(id string, module Module, opts RegisterOptions) (*Descriptor, erro
 		return nil, NewError(CodeInvalidInput, "module %q has no description", id).WithDetail("module_id", id)
 	}
 	var err error
-	if d.Annotations, err = annotationsOf(id, module, opts.Annotations); err != nil {
+	if d.Annotations, err = annotationsOf(id, module, opts); err != nil {
 		return nil, err
 	}
 	if err := streamingMismatch(id, module, d.Annotations); err != nil {
@@ -74,12 +81,8 @@ func describe(id string, module Module, opts RegisterOptions) (*Descriptor, erro
 	for key, value := range opts.Metadata {
 		d.Metadata[key] = value
 	}
-	if declared, ok := d.Metadata["dependencies"]; ok {
-		var more []Dependency
-		if err := convert(declared, &more); err != nil {
-			return nil, NewError(CodeInvalidInput, "metadata.dependencies of module %q is no list of dependencies", id).WithDetail("module_id", id)
-		}
-		d.Dependencies = append(d.Dependencies, more...)
+	if err := readDeclared(d, opts.Metadata); err != nil {
+		return nil, err
 	}
 	d.Metadata = copyObject(d.Metadata)
 	if d.Timeout < 0 && d.Timeout != NoTimeout {
@@ -87,6 +90,29 @@ func describe(id string, module Module, opts RegisterOptions) (*Descriptor, erro
 			WithDetail("module_id", id)
 	}
 	return d, nil
+}
+
+// readDeclared takes the parts of the declared layer that stand in metadata.
+// Dependencies may stand in the module's own metadata too.
+func readDeclared(d *Descriptor, metadata map[string]any) error {
+	if declared, ok := d.Metadata["dependencies"]; ok {
+		var more []Dependency
+		if err := convert(declared, &more); err != nil {
+			return NewError(CodeInvalidInput, "metadata.dependencies of module %q is no list of dependencies", d.ID).WithDetail("module_id", d.ID)
+		}
+		d.Dependencies = append(d.Dependencies, more...)
+	}
+	if declared, ok := metadata["examples"]; ok {
+		var examples []Example
+		if err := convert(declared, &examples); err != nil {
+			return NewError(CodeInvalidInput, "metadata.examples of module %q is no list of examples", d.ID).WithDetail("module_id", d.ID)
+		}
+		d.Examples = examples
+	}
+	if deprecation, ok := d.Metadata["x-deprecation"].(map[string]any); ok {
+		d.SunsetDate, _ = deprecation["sunset_date"].(string)
+	}
+	return nil
 }
 
 func readOptional(d *Descriptor, module Module) {
@@ -117,24 +143,55 @@ func readOptional(d *Descriptor, module Module) {
 	}
 }
 
-// annotationsOf reads both forms of annotations and lets the declared layer
-// only ever add requires_approval and destructive (D-96).
-func annotationsOf(id string, module Module, declared *Annotations) (Annotations, error) {
+// annotationsOf reads both forms of annotations and merges the declared ones over
+// them field by field, which may only ever add requires_approval and destructive
+// (D-96).
+func annotationsOf(id string, module Module, opts RegisterOptions) (Annotations, error) {
 	var own Annotations
+	var err error
 	switch m := module.(type) {
 	case Annotated:
 		own = m.Annotations().Clone()
 	case AnnotatedMap:
-		var err error
-		if own, err = AnnotationsFromMap(m.Annotations()); err != nil {
-			return own, NewError(CodeInvalidInput, "annotations of module %q: %w", id, err).WithDetail("module_id", id)
-		}
+		own, err = AnnotationsFromMap(m.Annotations())
 	}
-	if declared != nil {
-		own.RequiresApproval = own.RequiresApproval || declared.RequiresApproval
-		own.Destructive = own.Destructive || declared.Destructive
+	if declared, given := opts.Metadata["annotations"]; given && err == nil {
+		own, err = own.under(declared)
+	}
+	if err != nil {
+		return own, NewError(CodeInvalidInput, "annotations of module %q: %w", id, err).WithDetail("module_id", id)
+	}
+	if opts.Annotations != nil {
+		own.RequiresApproval = own.RequiresApproval || opts.Annotations.RequiresApproval
+		own.Destructive = own.Destructive || opts.Annotations.Destructive
 	}
 	return own, nil
+}
+
+// under puts declared annotations, in their wire form, over a module's own.
+func (a Annotations) under(declared any) (Annotations, error) {
+	given, ok := declared.(map[string]any)
+	if !ok {
+		return a, NewError(CodeInvalidInput, "metadata.annotations is a %T: want an object", declared)
+	}
+	above, err := AnnotationsFromMap(given)
+	if err != nil {
+		return a, err
+	}
+	merged := a.Map()
+	for key := range annotationReaders {
+		if value, there := given[key]; there && value != nil {
+			merged[key] = value
+		}
+	}
+	extra := map[string]any{}
+	maps.Copy(extra, a.Extra)
+	maps.Copy(extra, above.Extra)
+	merged["extra"] = extra
+	result, err := AnnotationsFromMap(merged)
+	result.RequiresApproval = result.RequiresApproval || a.RequiresApproval
+	result.Destructive = result.Destructive || a.Destructive
+	return result, err
 }
 
 func schemaOf(id, what string, given map[string]any) (map[string]any, error) {
@@ -191,7 +248,7 @@ func copyObject(object map[string]any) map[string]any {
 
 func (e *registration) matches(opts ListOptions) bool {
 	d := &e.descriptor
-	if d.Annotations.Hidden && !opts.Hidden || !strings.HasPrefix(d.ID, opts.Prefix) {
+	if !opts.shows(d.Annotations.Hidden) || !strings.HasPrefix(d.ID, opts.Prefix) {
 		return false
 	}
 	for _, tag := range opts.Tags {

@@ -3,26 +3,30 @@ package apcore
 import (
 	"cmp"
 	"log/slog"
-	"maps"
 	"reflect"
 	"slices"
 	"strings"
 	"sync"
 )
 
-// Registry holds modules by id (apcore §12.7.4). It is a value: a process may
-// have many. All methods may be called concurrently; callbacks run outside its
-// locks.
+// Registry holds modules by id and version (apcore §12.7.4). It is a value: a
+// process may have many. All methods may be called concurrently; callbacks run
+// outside its locks.
+//
+// An id may have several versions. Where a method takes an id alone, it means
+// the latest one: the highest that is no pre-release, or else the highest.
 type Registry struct {
 	logger  *slog.Logger
 	onEvent func(Event)
 
 	mu        sync.RWMutex
-	modules   map[string]*registration
-	loading   map[string]bool
+	modules   map[string]versions
+	loading   map[versionKey]*registration
 	listeners []*listener
 	validate  ModuleValidator
 	sealed    string
+
+	deprecated sync.Map // the deprecations that have been warned of
 }
 
 // RegistryOptions configures a [Registry]; the zero value is the default.
@@ -38,8 +42,8 @@ func NewRegistry(opts RegistryOptions) *Registry {
 	return &Registry{
 		logger:  loggerOr(opts.Logger),
 		onEvent: opts.OnEvent,
-		modules: map[string]*registration{},
-		loading: map[string]bool{},
+		modules: map[string]versions{},
+		loading: map[versionKey]*registration{},
 	}
 }
 
@@ -48,34 +52,56 @@ func NewRegistry(opts RegistryOptions) *Registry {
 type RegisterOptions struct {
 	// Version replaces the module's version when not empty.
 	Version string
-	// Metadata is merged key by key over the module's.
+	// Metadata is merged key by key over the module's. What stands under
+	// "annotations", in the wire form, goes over the module's annotations field by
+	// field; "examples" replaces the module's list; "tags" and "dependencies" are
+	// added to the module's.
 	Metadata map[string]any
 	// Annotations are declared beside the module's own: requires_approval and
 	// destructive hold when either says so, every other field is the module's.
 	// nil declares nothing.
 	Annotations *Annotations
+	// Caller is the context of whoever registers; events about ephemeral modules
+	// name it. nil stands for a caller outside of every module.
+	Caller *Context
 }
 
-// Register makes a module callable under an id. The module becomes visible only
-// after its OnLoad succeeded. It fails with
+// Register makes a module callable under an id, beside other versions of that
+// id. The module becomes visible only after its OnLoad succeeded. Modules made
+// at run time belong under "ephemeral."; they should require approval and be
+// hidden, otherwise there is a warning. It fails with
 //
 //   - INVALID_MODULE_ID for an id that breaks the grammar or is reserved,
-//   - GENERAL_INVALID_INPUT for a nil module, a module without description or
-//     malformed annotations, findings of the [ModuleValidator], or a sealed
-//     registry,
+//   - GENERAL_INVALID_INPUT for a nil module, a module without description, a
+//     malformed version or annotations, findings of the [ModuleValidator], or a
+//     sealed registry,
 //   - SCHEMA_PARSE_ERROR, SCHEMA_NOT_FOUND, SCHEMA_CIRCULAR_REF or
 //     SCHEMA_MAX_DEPTH_EXCEEDED for a schema that cannot be enforced,
 //   - STREAMING_INTERFACE_MISMATCH for a module that is annotated as streaming
 //     and cannot,
-//   - DUPLICATE_MODULE_ID when the id is taken, by a loading module too,
+//   - DUPLICATE_MODULE_ID when the id is taken in this version, by a loading
+//     module too; the error names both modules,
 //   - the unchanged error of OnLoad.
 func (r *Registry) Register(id string, module Module, opts RegisterOptions) error {
+	if first, _, _ := strings.Cut(id, "."); slices.Contains(ReservedWords(), first) {
+		return NewError(CodeInvalidModuleID, "module id %q begins with the reserved word %q: choose another first segment", cut(id, maxShownID), first).
+			WithDetail("module_id", cut(id, MaxModuleIDLength))
+	}
+	return r.register(id, module, opts)
+}
+
+// RegisterInternal is [Registry.Register] for the framework's own modules: ids
+// may begin with a reserved word, but not be ephemeral (INVALID_MODULE_ID).
+func (r *Registry) RegisterInternal(id string, module Module, opts RegisterOptions) error {
+	if isEphemeral(id) {
+		return ephemeralRefused(id)
+	}
+	return r.register(id, module, opts)
+}
+
+func (r *Registry) register(id string, module Module, opts RegisterOptions) error {
 	if err := ValidateModuleID(id); err != nil {
 		return err
-	}
-	if first, _, _ := strings.Cut(id, "."); slices.Contains(ReservedWords(), first) {
-		return NewError(CodeInvalidModuleID, "module id %q begins with the reserved word %q: choose another first segment", id, first).
-			WithDetail("module_id", id)
 	}
 	entry, err := newRegistration(id, module, opts)
 	if err != nil {
@@ -84,10 +110,10 @@ func (r *Registry) Register(id string, module Module, opts RegisterOptions) erro
 	if err := r.askValidator(id, module); err != nil {
 		return err
 	}
-	if err := r.reserve(id); err != nil {
+	if err := r.reserve(entry); err != nil {
 		return err
 	}
-	defer r.release(id)
+	defer r.release(entry.key())
 	if err := load(module); err != nil {
 		r.logger.Error("apcore: module failed to load", "module_id", id, "error_type", typeName(err), "error", err.Error())
 		r.loadFailed(id, err)
@@ -97,27 +123,41 @@ func (r *Registry) Register(id string, module Module, opts RegisterOptions) erro
 		r.unload(id, module)
 		return err
 	}
-	r.tell(RegistryRegister, id, module)
+	r.warnOf(entry)
+	r.tell(RegistryRegister, entry, opts.Caller)
 	return nil
 }
 
-func (r *Registry) reserve(id string) error {
+func (r *Registry) reserve(entry *registration) error {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	if err := r.checkSeal(id); err != nil {
+	if err := r.checkSeal(entry.descriptor.ID); err != nil {
 		return err
 	}
-	if r.modules[id] != nil || r.loading[id] {
-		return NewError(CodeDuplicateModuleID, "module id %q is taken: unregister it first or choose another", id).WithDetail("module_id", id)
+	owner := r.loading[entry.key()]
+	if owner == nil {
+		owner = r.modules[entry.descriptor.ID].at(entry.version)
 	}
-	r.loading[id] = true
+	if owner != nil {
+		return duplicate(owner, entry)
+	}
+	r.loading[entry.key()] = entry
 	return nil
 }
 
-func (r *Registry) release(id string) {
+func duplicate(owner, refused *registration) *Error {
+	d := &owner.descriptor
+	return NewError(CodeDuplicateModuleID, "module id %q is taken in version %s by %s (%q), so %s (%q) is refused: unregister the first, or choose another id or version",
+		d.ID, d.Version, typeName(owner.module), cut(d.Description, maxShownID), typeName(refused.module), cut(refused.descriptor.Description, maxShownID)).
+		WithDetail("module_id", d.ID).WithDetail("version", d.Version)
+}
+
+func (r *Registry) release(keys ...versionKey) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	delete(r.loading, id)
+	for _, key := range keys {
+		delete(r.loading, key)
+	}
 }
 
 // publish makes a module visible, unless the registry was sealed while it loaded.
@@ -128,7 +168,7 @@ func (r *Registry) publish(entry *registration) error {
 	if err := r.checkSeal(id); err != nil {
 		return err
 	}
-	r.modules[id] = entry
+	r.modules[id] = r.modules[id].with(entry)
 	return nil
 }
 
@@ -137,13 +177,6 @@ func (r *Registry) checkSeal(id string) error {
 		return nil
 	}
 	return NewError(CodeInvalidInput, "module %q comes too late: the registry is sealed since %s", id, r.sealed).WithDetail("module_id", id)
-}
-
-// Unregister removes a module and reports whether there was one. An error of
-// OnUnload is logged. Calls in flight end normally.
-func (r *Registry) Unregister(id string) bool {
-	entry := r.lookup(id)
-	return entry != nil && r.remove(entry)
 }
 
 func (r *Registry) unload(id string, module Module) {
@@ -162,68 +195,6 @@ func (r *Registry) Seal(since string) {
 	if r.sealed == "" {
 		r.sealed = cmp.Or(since, "an unnamed moment")
 	}
-}
-
-// Get returns a module, nil for an unknown id.
-func (r *Registry) Get(id string) Module {
-	if entry := r.lookup(id); entry != nil {
-		return entry.module
-	}
-	return nil
-}
-
-// Definition describes a module, nil for an unknown id.
-func (r *Registry) Definition(id string) *Descriptor {
-	entry := r.lookup(id)
-	if entry == nil {
-		return nil
-	}
-	return entry.describe()
-}
-
-// Has reports whether a module is visible.
-func (r *Registry) Has(id string) bool { return r.lookup(id) != nil }
-
-// Len counts the visible modules.
-func (r *Registry) Len() int {
-	r.mu.RLock()
-	defer r.mu.RUnlock()
-	return len(r.modules)
-}
-
-// IDs returns the ids of all modules, hidden ones included, sorted.
-func (r *Registry) IDs() []string {
-	r.mu.RLock()
-	defer r.mu.RUnlock()
-	return slices.Sorted(maps.Keys(r.modules))
-}
-
-// ListOptions narrows [Registry.List]; the zero value lists every discoverable
-// module.
-type ListOptions struct {
-	// Tags must all be present.
-	Tags []string
-	// Prefix is a plain text prefix of the id.
-	Prefix string
-	// Hidden includes modules that are not discoverable.
-	Hidden bool
-}
-
-// List returns ids, sorted.
-func (r *Registry) List(opts ListOptions) []string {
-	ids := []string{}
-	for _, id := range r.IDs() {
-		if entry := r.lookup(id); entry != nil && entry.matches(opts) {
-			ids = append(ids, id)
-		}
-	}
-	return ids
-}
-
-func (r *Registry) lookup(id string) *registration {
-	r.mu.RLock()
-	defer r.mu.RUnlock()
-	return r.modules[id]
 }
 
 func load(module Module) (err error) {

@@ -2,7 +2,9 @@ package apcore
 
 import (
 	"context"
+	"slices"
 	"sync"
+	"sync/atomic"
 	"time"
 )
 
@@ -13,7 +15,7 @@ const DefaultDrainTimeout = 5 * time.Second
 type usage struct {
 	mu       sync.Mutex
 	running  int
-	draining bool
+	draining atomic.Bool
 	idle     chan struct{} // closed when a drained module has no call left
 }
 
@@ -23,7 +25,7 @@ func newUsage() *usage { return &usage{idle: make(chan struct{})} }
 func (u *usage) acquire() bool {
 	u.mu.Lock()
 	defer u.mu.Unlock()
-	if u.draining {
+	if u.draining.Load() {
 		return false
 	}
 	u.running++
@@ -33,7 +35,7 @@ func (u *usage) acquire() bool {
 func (u *usage) release() {
 	u.mu.Lock()
 	defer u.mu.Unlock()
-	if u.running--; u.running == 0 && u.draining {
+	if u.running--; u.running == 0 && u.draining.Load() {
 		close(u.idle)
 	}
 }
@@ -41,140 +43,105 @@ func (u *usage) release() {
 func (u *usage) drain() <-chan struct{} {
 	u.mu.Lock()
 	defer u.mu.Unlock()
-	if !u.draining {
-		if u.draining = true; u.running == 0 {
-			close(u.idle)
-		}
+	if u.draining.CompareAndSwap(false, true) && u.running == 0 {
+		close(u.idle)
 	}
 	return u.idle
 }
 
+// UnregisterOptions says what leaves a registry; the zero value takes out every
+// version of the id.
+type UnregisterOptions struct {
+	// Versions lists what leaves, each written as it was registered; empty means
+	// all.
+	Versions []string
+	// DrainTimeout is how long [Registry.SafeUnregister] waits for calls; zero
+	// means [DefaultDrainTimeout]. [Registry.Unregister] does not wait.
+	DrainTimeout time.Duration
+	// Caller is the context of whoever takes the module out, see
+	// [RegisterOptions].
+	Caller *Context
+}
+
+// Unregister removes a module and reports whether there was one. An error of
+// OnUnload is logged. Calls in flight end normally.
+func (r *Registry) Unregister(id string, opts UnregisterOptions) bool {
+	removed := false
+	for _, entry := range r.all(id).named(opts.Versions) {
+		removed = r.remove(entry, opts.Caller) || removed
+	}
+	return removed
+}
+
 // SafeUnregister lets no new call in, waits until the running ones have ended,
 // and removes the module. It reports whether they all ended in time; after the
-// timeout, or when ctx ends, the module goes all the same, with a warning. A
-// timeout of zero means 5 s. An unknown id is drained at once.
-func (r *Registry) SafeUnregister(ctx context.Context, id string, timeout time.Duration) (drained bool) {
-	entry := r.lookup(id)
-	if entry == nil {
-		return true
+// timeout, or when ctx ends, the module goes all the same, with a warning. While
+// one version drains, calls without a version hint go to another, if there is
+// one. An unknown id is drained at once.
+func (r *Registry) SafeUnregister(ctx context.Context, id string, opts UnregisterOptions) (drained bool) {
+	entries := r.all(id).named(opts.Versions)
+	idle := make([]<-chan struct{}, len(entries))
+	for i, entry := range entries {
+		idle[i] = entry.usage.drain()
 	}
-	if timeout == 0 {
-		timeout = DefaultDrainTimeout
+	if opts.DrainTimeout == 0 {
+		opts.DrainTimeout = DefaultDrainTimeout
 	}
-	timer := time.NewTimer(timeout)
+	timer := time.NewTimer(opts.DrainTimeout)
 	defer timer.Stop()
-	idle := entry.usage.drain()
-	select {
-	case <-idle:
-		drained = true
-	case <-timer.C:
-	case <-ctx.Done():
-	}
+	drained = allClosed(ctx, idle, timer.C)
 	if !drained {
 		r.logger.Warn("apcore: a module is removed while calls of it are running", "module_id", id)
 	}
-	if _, err := suspend(entry.module); err != nil {
-		r.logger.Error("apcore: module failed to suspend", "module_id", id, "error", err.Error())
+	for _, entry := range entries {
+		if _, err := suspend(entry.module); err != nil {
+			r.logger.Error("apcore: module failed to suspend", "module_id", id, "error", err.Error())
+		}
+		r.remove(entry, opts.Caller)
 	}
-	r.remove(entry)
 	return drained
+}
+
+func allClosed(ctx context.Context, channels []<-chan struct{}, expired <-chan time.Time) bool {
+	for _, channel := range channels {
+		select {
+		case <-channel:
+		case <-expired:
+			return false
+		case <-ctx.Done():
+			return false
+		}
+	}
+	return true
+}
+
+// named picks versions by their texts, all if there are none.
+func (v versions) named(texts []string) versions {
+	if len(texts) == 0 {
+		return v
+	}
+	return slices.DeleteFunc(slices.Clone(v), func(entry *registration) bool {
+		return !slices.Contains(texts, entry.descriptor.Version)
+	})
 }
 
 // remove takes out exactly this registration, not one that came after it, and
 // reports whether it was still there.
-func (r *Registry) remove(entry *registration) bool {
+func (r *Registry) remove(entry *registration, caller *Context) bool {
 	id := entry.descriptor.ID
 	r.mu.Lock()
-	current := r.modules[id] == entry
+	current := slices.Contains(r.modules[id], entry)
 	if current {
-		delete(r.modules, id)
+		if rest := r.modules[id].without(entry); len(rest) > 0 {
+			r.modules[id] = rest
+		} else {
+			delete(r.modules, id)
+		}
 	}
 	r.mu.Unlock()
 	if current {
 		r.unload(id, entry.module)
-		r.tell(RegistryUnregister, id, entry.module)
+		r.tell(RegistryUnregister, entry, caller)
 	}
 	return current
-}
-
-// Suspender gives up its state before a hot reload; nil means it has none (§5.15).
-type Suspender interface {
-	OnSuspend() (map[string]any, error)
-}
-
-// Resumer takes over the state of its predecessor; it must bear missing and
-// unknown keys. It is called only when there is state.
-type Resumer interface {
-	OnResume(state map[string]any) error
-}
-
-// Reload puts a module in the place of the one under its id: the old one is
-// suspended and unloaded, the new one loaded and given the old one's state. Calls
-// in flight end with the old module. When the new one fails to load, the id is
-// free and its error returned; errors of suspending, unloading and resuming are
-// logged. An unknown id fails with MODULE_NOT_FOUND, a sealed registry with
-// GENERAL_INVALID_INPUT; a reload that is under way with MODULE_RELOAD_CONFLICT.
-func (r *Registry) Reload(id string, module Module, opts RegisterOptions) error {
-	entry, err := newRegistration(id, module, opts)
-	if err != nil {
-		return err
-	}
-	old, err := r.replaceable(id)
-	if err != nil {
-		return err
-	}
-	defer r.release(id)
-	state, err := suspend(old.module)
-	if err != nil {
-		r.logger.Error("apcore: module failed to suspend", "module_id", id, "error", err.Error())
-	}
-	r.remove(old)
-	if err := load(module); err != nil {
-		r.loadFailed(id, err)
-		return err
-	}
-	if err := resume(module, state); err != nil {
-		r.logger.Error("apcore: module failed to resume", "module_id", id, "error", err.Error())
-	}
-	if err := r.publish(entry); err != nil {
-		r.unload(id, module)
-		return err
-	}
-	r.tell(RegistryRegister, id, module)
-	return nil
-}
-
-// replaceable reserves the id of a visible module.
-func (r *Registry) replaceable(id string) (*registration, error) {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	if err := r.checkSeal(id); err != nil {
-		return nil, err
-	}
-	switch {
-	case r.modules[id] == nil:
-		return nil, NewError(CodeModuleNotFound, "no module %q is registered to be reloaded", id).WithDetail("module_id", id)
-	case r.loading[id]:
-		return nil, NewError(CodeModuleReloadConflict, "module %q is being reloaded already", id).WithDetail("module_id", id)
-	}
-	r.loading[id] = true
-	return r.modules[id], nil
-}
-
-func suspend(module Module) (state map[string]any, err error) {
-	suspender, ok := module.(Suspender)
-	if !ok {
-		return nil, nil
-	}
-	defer recoverTo(&err, "OnSuspend")
-	return suspender.OnSuspend()
-}
-
-func resume(module Module, state map[string]any) (err error) {
-	resumer, ok := module.(Resumer)
-	if !ok || state == nil {
-		return nil
-	}
-	defer recoverTo(&err, "OnResume")
-	return resumer.OnResume(state)
 }

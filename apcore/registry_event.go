@@ -1,6 +1,7 @@
 package apcore
 
 import (
+	"strings"
 	"time"
 )
 
@@ -58,20 +59,52 @@ func (r *Registry) off(gone *listener) {
 }
 
 // tell calls the listeners and the host.
-func (r *Registry) tell(event RegistryEvent, id string, module Module) {
+func (r *Registry) tell(event RegistryEvent, entry *registration, caller *Context) {
+	id := entry.descriptor.ID
 	r.mu.RLock()
 	listeners := r.listeners
 	r.mu.RUnlock()
 	for _, l := range listeners {
 		if l.event == event {
-			r.guarded(id, func() { l.call(id, module) })
+			r.guarded(id, func() { l.call(id, entry.module) })
 		}
 	}
 	name := EventModuleRegistered
 	if event == RegistryUnregister {
 		name = EventModuleUnregistered
 	}
-	r.emit(name, id, "info", map[string]any{})
+	data := map[string]any{"version": entry.descriptor.Version}
+	if isEphemeral(id) && r.onEvent != nil {
+		nameCaller(data, caller)
+	}
+	r.emit(name, id, "info", data)
+}
+
+// The namespace of modules that come and go at run time (apcore §2.2).
+const ephemeralNamespace = "ephemeral"
+
+func isEphemeral(id string) bool {
+	return id == ephemeralNamespace || strings.HasPrefix(id, ephemeralNamespace+".")
+}
+
+func ephemeralRefused(id string) *Error {
+	return NewError(CodeInvalidModuleID, "module id %q is ephemeral: such modules come through Registry.Register only", cut(id, maxShownID)).
+		WithDetail("module_id", cut(id, MaxModuleIDLength))
+}
+
+// nameCaller says who made or took out an ephemeral module.
+func nameCaller(data map[string]any, caller *Context) {
+	data["namespace_class"], data["caller_id"], data["identity"] = ephemeralNamespace, ExternalCaller, nil
+	if caller == nil {
+		return
+	}
+	if caller.CallerID() != "" {
+		data["caller_id"] = caller.CallerID()
+	}
+	redactor, err := NewRedactor(RedactionConfig{})
+	if identity := caller.Identity(); identity != nil && err == nil {
+		data["identity"] = redactor.Redact(identity.Map(), nil)
+	}
 }
 
 func (r *Registry) loadFailed(id string, err error) {

@@ -76,8 +76,8 @@ func TestRegistryListeners(t *testing.T) {
 	must(t, r.Register("a.one", &lively{}, apcore.RegisterOptions{}))
 	off()
 	must(t, r.Register("a.two", &lively{}, apcore.RegisterOptions{}))
-	r.Unregister("a.one")
-	r.Unregister("a.one")
+	r.Unregister("a.one", apcore.UnregisterOptions{})
+	r.Unregister("a.one", apcore.UnregisterOptions{})
 	if want := []string{"+a.one", "-a.one"}; !slices.Equal(log, want) {
 		t.Errorf("heard %q, want %q", log, want)
 	}
@@ -143,7 +143,9 @@ func TestSafeUnregister(t *testing.T) {
 				}()
 				synctest.Wait()
 				gone := make(chan bool, 1)
-				go func() { gone <- r.SafeUnregister(t.Context(), "a.one", time.Second) }()
+				go func() {
+					gone <- r.SafeUnregister(t.Context(), "a.one", apcore.UnregisterOptions{DrainTimeout: time.Second})
+				}()
 				synctest.Wait()
 				if _, err := executor.Call(t.Context(), "a.one", nil, nil); !errors.Is(err, apcore.CodeModuleNotFound) {
 					t.Errorf("a call while it drains: %v", err)
@@ -166,7 +168,7 @@ func TestSafeUnregister(t *testing.T) {
 			})
 		})
 	}
-	if r := apcore.NewRegistry(apcore.RegistryOptions{}); !r.SafeUnregister(t.Context(), "no.such", 0) {
+	if r := apcore.NewRegistry(apcore.RegistryOptions{}); !r.SafeUnregister(t.Context(), "no.such", apcore.UnregisterOptions{}) {
 		t.Error("nothing to drain takes time")
 	}
 }

@@ -108,7 +108,7 @@ func TestDuplicates(t *testing.T) {
 	if err := r.Register("slow", &testModule{}, apcore.RegisterOptions{}); !errors.Is(err, apcore.CodeDuplicateModuleID) {
 		t.Errorf("while another loads: %v", err)
 	}
-	if r.Has("slow") || r.Unregister("slow") {
+	if r.Has("slow") || r.Unregister("slow", apcore.UnregisterOptions{}) {
 		t.Error("a loading module is visible")
 	}
 	close(proceed)
@@ -146,7 +146,7 @@ func TestFailedLoad(t *testing.T) {
 					t.Errorf("%v", err)
 				}
 			}
-			if r.Has("m") || r.Len() != 0 || len(r.List(apcore.ListOptions{Hidden: true})) != 0 || unloaded.count() != 0 {
+			if r.Has("m") || r.Len() != 0 || len(r.List(apcore.ListOptions{Visibility: []apcore.Visibility{apcore.VisibilityPublic, apcore.VisibilityHidden}})) != 0 || unloaded.count() != 0 {
 				t.Errorf("traces: %v, %v", r.IDs(), unloaded.all())
 			}
 			if err := r.Register("m", &testModule{}, apcore.RegisterOptions{}); err != nil {
@@ -170,7 +170,7 @@ func TestUnregister(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if !r.Unregister("m") || r.Unregister("m") || r.Has("m") || r.Definition("m") != nil || r.Get("m") != nil {
+		if !r.Unregister("m", apcore.UnregisterOptions{}) || r.Unregister("m", apcore.UnregisterOptions{}) || r.Has("m") || r.Definition("m") != nil || r.Get("m") != nil {
 			t.Errorf("round %d: still there: %v", i, r.IDs())
 		}
 	}
@@ -191,7 +191,7 @@ func TestSeal(t *testing.T) {
 		if !errors.Is(err, apcore.CodeInvalidInput) || !strings.Contains(err.Error(), since) || strings.Contains(err.Error(), "later") || r.Has("after") {
 			t.Errorf("sealed since %q: %v", since, err)
 		}
-		if !r.Unregister("before") {
+		if !r.Unregister("before", apcore.UnregisterOptions{}) {
 			t.Error("a sealed registry must let go")
 		}
 	}

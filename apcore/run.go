@@ -124,17 +124,15 @@ func (r *run) interrupted(ctx context.Context) error {
 }
 
 func (r *run) lookUpModule(context.Context) error {
-	r.entry = r.executor.registry.lookup(r.moduleID)
-	if r.entry == nil {
-		return NewError(CodeModuleNotFound, "no module %q is registered", r.moduleID).WithDetail("module_id", r.moduleID)
+	entry, err := r.executor.registry.pick(r.moduleID, r.hint)
+	if err != nil {
+		return err
 	}
+	r.entry = entry
 	d := &r.entry.descriptor
 	r.outcome.Module, r.outcome.Annotations, r.outcome.Description = d.ModuleRef, d.Annotations, d.Description
-	if reason, off := r.executor.disabledReason(r.moduleID); off {
+	if reason, off := r.executor.Disabled(r.moduleID); off {
 		return NewError(CodeModuleDisabled, "module %q is disabled%s", r.moduleID, suffix(reason)).WithDetail("module_id", r.moduleID)
-	}
-	if r.hint != "" && r.hint != d.Version {
-		r.executor.warnOnce("hint:"+r.moduleID+r.hint, "apcore: another version than the hinted one runs", "module_id", r.moduleID, "hint", r.hint, "version", d.Version)
 	}
 	r.redactInputs()
 	return nil
@@ -208,7 +206,7 @@ func (r *run) middlewareBefore(ctx context.Context) error {
 }
 
 func (r *run) call() *MiddlewareCall {
-	return &MiddlewareCall{ModuleID: r.moduleID, Inputs: r.inputs, Context: r.callee}
+	return &MiddlewareCall{ModuleID: r.moduleID, Inputs: r.inputs, Context: r.callee, entry: r.entry}
 }
 
 func (r *run) validateInputs(context.Context) error {
@@ -251,13 +249,6 @@ func (r *run) middlewareAfter(ctx context.Context) error {
 }
 
 func (r *run) returnResult(context.Context) error { return nil }
-
-func (e *Executor) disabledReason(moduleID string) (reason string, off bool) {
-	e.mu.RLock()
-	defer e.mu.RUnlock()
-	reason, off = e.disabled[moduleID]
-	return reason, off
-}
 
 func (e *Executor) warnOnce(key, message string, args ...any) {
 	if _, seen := e.warned.LoadOrStore(key, true); !seen {

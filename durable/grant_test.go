@@ -129,7 +129,7 @@ func TestGrantIsBoundToTheModule(t *testing.T) {
 			w := newWorld(t, apcore.ExecutorOptions{})
 			request, result := w.pendingRequest(t)
 			definition := w.registry.Definition("pay.transfer")
-			w.registry.Unregister("pay.transfer")
+			w.registry.Unregister("pay.transfer", apcore.UnregisterOptions{})
 			schema := definition.InputSchema
 			if test.extra != "" {
 				schema["title"] = test.extra
@@ -163,7 +163,7 @@ func TestResumeChecksAgain(t *testing.T) {
 		want  apcore.Code
 	}{
 		{"access revoked", func(*world) { allowed.Store(false) }, apcore.CodeACLDenied},
-		{"module gone", func(w *world) { w.registry.Unregister("pay.transfer") }, apcore.CodeModuleNotFound},
+		{"module gone", func(w *world) { w.registry.Unregister("pay.transfer", apcore.UnregisterOptions{}) }, apcore.CodeModuleNotFound},
 		{"module disabled", func(w *world) { w.executor.Disable("pay.transfer", "maintenance") }, apcore.CodeModuleDisabled},
 	} {
 		t.Run(test.name, func(t *testing.T) {

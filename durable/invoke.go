@@ -75,12 +75,12 @@ func (i *Invoker) Invoke(ctx context.Context, request CallRequest, attempt int) 
 	if err != nil {
 		return nil, &Failure{Err: apcore.AsError(err).WithRetryable(new(false)), NotStarted: true}
 	}
-	if request.Ask && !i.asks(request.ModuleID) {
+	if request.Ask && !i.asks(request) {
 		return &CallResult{V: WireVersion, Status: StatusNotAsked}, nil
 	}
 	before := publicData(call.context)
 	outcome, err := i.executor.Do(intoContext(ctx, call.invocation), apcore.Request{
-		ModuleID: request.ModuleID, Inputs: call.inputs, Context: call.context, VersionHint: request.VersionHint,
+		ModuleID: request.ModuleID, Inputs: call.inputs, Context: call.context, VersionHint: i.hint(request),
 	})
 	if err != nil {
 		return i.unfinished(request, outcome, err)
@@ -129,12 +129,34 @@ func (i *Invoker) prepare(ctx context.Context, request CallRequest, attempt int)
 // asks reports whether a call without a decision certainly ends at the gate of
 // this worker: the module needs approval here and the handler is the one that
 // always sends such a call back. A module that is not here cannot run either.
-func (i *Invoker) asks(moduleID string) bool {
-	if !i.executor.Registry().Has(moduleID) {
+func (i *Invoker) asks(request CallRequest) bool {
+	if i.definition(request) == nil {
 		return true
 	}
 	_, ours := i.executor.ApprovalHandler().(*ApprovalHandler)
-	return ours && i.executor.NeedsApproval(moduleID) && i.executor.ApprovalGateWired()
+	return ours && i.executor.VersionNeedsApproval(request.ModuleID, i.hint(request)) && i.executor.ApprovalGateWired()
+}
+
+// hint says which version a request wants. A resumed call without a wish runs the
+// version that was approved, if this worker has it.
+func (i *Invoker) hint(request CallRequest) string {
+	if request.VersionHint != "" || request.Grant == nil {
+		return request.VersionHint
+	}
+	approved := request.Grant.Module.Version
+	if _, _, err := i.executor.Registry().Resolve(request.ModuleID, approved); err != nil {
+		return ""
+	}
+	return approved
+}
+
+// definition describes the version that a request runs, nil if it is not here.
+func (i *Invoker) definition(request CallRequest) *apcore.Descriptor {
+	_, definition, err := i.executor.Registry().Resolve(request.ModuleID, i.hint(request))
+	if err != nil {
+		return nil
+	}
+	return definition
 }
 
 func (i *Invoker) verify(ctx context.Context, c *apcore.Context) error {
@@ -153,7 +175,7 @@ func (i *Invoker) guardAttempt(request CallRequest, attempt int) error {
 	if attempt <= 1 || request.AcceptRepeatedEffects || request.Ask {
 		return nil
 	}
-	definition := i.executor.Registry().Definition(request.ModuleID)
+	definition := i.definition(request)
 	if definition == nil || ClassOf(&definition.Annotations).Repeats() {
 		return nil
 	}
@@ -168,7 +190,7 @@ func (i *Invoker) redeem(request CallRequest, call *prepared) error {
 	if request.Decision == nil || request.Grant == nil {
 		return newError(CodeGrantMissing, "a resumed call needs both grant and decision")
 	}
-	definition := i.executor.Registry().Definition(request.ModuleID)
+	definition := i.definition(request)
 	if definition == nil {
 		return nil // the executor answers with MODULE_NOT_FOUND
 	}

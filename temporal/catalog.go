@@ -35,13 +35,31 @@ func NewCatalog(executor *apcore.Executor) (*Catalog, error) {
 		if err != nil {
 			return nil, err
 		}
-		policy := durable.PolicyFor(durable.ClassOf(&definition.Annotations), executor.ModuleTimeout(id))
+		policy := durable.PolicyFor(mostCautious(executor.Registry().Versions(id)), executor.ModuleTimeout(id))
 		catalog.entries[id] = catalogEntry{
 			policy: settings.Apply(policy), settings: settings,
 			description: definition.Description, gated: executor.NeedsApproval(id),
 		}
 	}
 	return catalog, nil
+}
+
+// mostCautious is the class for every version of a module: which one runs is
+// decided by the worker.
+func mostCautious(definitions []*apcore.Descriptor) durable.Class {
+	if len(definitions) == 0 {
+		return durable.ClassAtMostOnce
+	}
+	class := durable.ClassSafe
+	for _, definition := range definitions {
+		switch own := durable.ClassOf(&definition.Annotations); {
+		case own == durable.ClassAtMostOnce:
+			return own
+		case own == durable.ClassIdempotent:
+			class = own
+		}
+	}
+	return class
 }
 
 // ModuleIDs returns the ids of the catalog, sorted.
