@@ -198,6 +198,17 @@ func (t *PipelineTrace) skip(name, reason string) {
 	}
 }
 
+// clean takes secrets out of what steps said.
+func (t *PipelineTrace) clean(c *cleaner) {
+	for i := range t.Steps {
+		result := &t.Steps[i].Result
+		result.Explanation = c.text(result.Explanation)
+		for j, alternative := range result.Alternatives {
+			result.Alternatives[j] = c.text(alternative)
+		}
+	}
+}
+
 func (t *PipelineTrace) begin() time.Time {
 	if t == nil {
 		return time.Time{}

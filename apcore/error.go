@@ -16,7 +16,8 @@ import (
 type Error struct {
 	// Code is never empty.
 	Code Code
-	// Message is for people. It never holds an input value of the call.
+	// Message is for people. The executor takes secrets of the call out of it, as
+	// out of details, hints and causes (§10.6).
 	Message string
 	// Details are JSON values under snake_case keys; nil means none.
 	Details map[string]any
@@ -107,6 +108,21 @@ func (e *Error) WithRetryable(retryable *bool) *Error {
 func (e *Error) WithSuggestion(suggestion string) *Error {
 	clone := e.clone()
 	clone.Suggestion = suggestion
+	return clone
+}
+
+// WithAIGuidance returns a copy with a hint for an agent.
+func (e *Error) WithAIGuidance(hint string) *Error {
+	clone := e.clone()
+	clone.AIGuidance = hint
+	return clone
+}
+
+// WithUserFixable returns a copy that says whether the user can mend the cause;
+// nil means unset. It overrides the code's default.
+func (e *Error) WithUserFixable(fixable *bool) *Error {
+	clone := e.clone()
+	clone.UserFixable = copyBool(fixable)
 	return clone
 }
 

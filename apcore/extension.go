@@ -214,7 +214,7 @@ func (r *Registry) discover(ctx context.Context, discoverer Discoverer) (err err
 	}
 	for _, module := range found {
 		if err := r.registerDiscovered(module.ModuleID, module.Module); err != nil {
-			r.logger.Warn("apcore: a discovered module is skipped", "module_id", module.ModuleID, "error", err.Error())
+			r.logger.Warn("apcore: a discovered module is skipped", "module_id", module.ModuleID, "error", outside.text(err.Error()))
 		}
 	}
 	return nil

@@ -121,7 +121,7 @@ func (r *run) reportDecision(result *ApprovalResult, outcome error) {
 		result = &ApprovalResult{}
 	}
 	r.executor.emit(EventApprovalDecision, r.moduleID, severity, map[string]any{
-		"status": string(status), "approved_by": textOrNil(result.ApprovedBy), "reason": textOrNil(result.Reason),
+		"status": string(status), "approved_by": textOrNil(result.ApprovedBy), "reason": textOrNil(r.cleaner().text(result.Reason)),
 		"approval_id": textOrNil(result.ApprovalID), "trace_id": r.callee.traceID,
 	})
 }

@@ -2,12 +2,11 @@ package apcore
 
 import (
 	"container/list"
-	"strings"
 	"sync"
 )
 
-// This file holds what the shipped middleware share: state of one run, bounded
-// memory, and texts without secrets.
+// This file holds what the shipped middleware share: state of one run and
+// bounded memory.
 
 // frame names the state that a middleware keeps from Before to After or
 // OnError. It stands in the data of the call tree, where one entry alone would
@@ -112,48 +111,6 @@ func (r *recent[K, V]) remove(key K) {
 func itemOf[K comparable, V any](element *list.Element) *recentItem[K, V] {
 	item, _ := element.Value.(*recentItem[K, V])
 	return item
-}
-
-// secretsOf replaces the texts in a call's inputs that redaction hides: an error
-// that a module made itself may repeat them.
-func secretsOf(call *MiddlewareCall) *strings.Replacer {
-	executor := call.Context.Executor()
-	if executor == nil {
-		return strings.NewReplacer()
-	}
-	var schema map[string]any
-	if call.entry != nil {
-		schema = call.entry.descriptor.InputSchema
-	}
-	found := secrets{}
-	found.compare(call.Inputs, executor.redactor.Redact(call.Inputs, schema))
-	return strings.NewReplacer(found.pairs()...)
-}
-
-// scrub copies a JSON value with secrets replaced in its texts.
-func scrub(value any, clean *strings.Replacer) any {
-	switch value := value.(type) {
-	case string:
-		return clean.Replace(value)
-	case map[string]any:
-		return scrubObject(value, clean)
-	case []any:
-		copied := make([]any, len(value))
-		for i, item := range value {
-			copied[i] = scrub(item, clean)
-		}
-		return copied
-	default:
-		return value
-	}
-}
-
-func scrubObject(object map[string]any, clean *strings.Replacer) map[string]any {
-	copied := make(map[string]any, len(object))
-	for key, item := range object {
-		copied[key] = scrub(item, clean)
-	}
-	return copied
 }
 
 // priorityOption is the priority a constructor was given, checked.

@@ -15,7 +15,7 @@ const (
 )
 
 // ErrorHistory is a middleware that remembers the last errors of every module
-// in their wire form, as copies, with texts of secret inputs replaced. Of more
+// in their wire form, as copies, as the executor has cleaned them of secrets. Of more
 // than 1000 modules it forgets the one that failed longest ago. It remembers
 // what reaches it: cancellations and errors of access rules and approval do not,
 // nor does an error that a middleware registered later recovers.
@@ -44,7 +44,7 @@ func NewErrorHistory(limit int) (*ErrorHistory, error) {
 // OnError remembers the error under the called module, whichever module below
 // it the error comes from.
 func (h *ErrorHistory) OnError(_ context.Context, call *MiddlewareCall, err *Error) (*Recovery, error) {
-	entry := historyEntry(call, err)
+	entry := historyEntry(err)
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	errors, _ := h.modules.get(call.ModuleID)
@@ -56,12 +56,12 @@ func (h *ErrorHistory) OnError(_ context.Context, call *MiddlewareCall, err *Err
 }
 
 // historyEntry leaves out details that are no JSON: nobody could read them.
-func historyEntry(call *MiddlewareCall, err *Error) map[string]any {
+func historyEntry(err *Error) map[string]any {
 	wire := err.Map()
 	if details, ok := wire["details"].(map[string]any); ok {
 		wire["details"] = copyObject(details)
 	}
-	return scrubObject(wire, secretsOf(call))
+	return wire
 }
 
 // Errors returns copies of the last errors of a module, the newest last, never

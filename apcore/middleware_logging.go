@@ -25,8 +25,8 @@ type LoggingOptions struct {
 
 // LoggingMiddleware logs the start, the completion and the failure of calls,
 // with the fields trace_id, module_id and caller_id, and duration_ms at the end.
-// Inputs and outputs appear as redaction left them, never raw; texts of secret
-// inputs are replaced in an error's message too (apcore D-131).
+// Inputs and outputs appear as redaction left them, never raw (apcore D-131); the
+// executor has taken secrets out of errors before.
 //
 // It hears of what happens inside of it. Registered last, it logs every attempt
 // of a retry; registered first, one start per attempt and the last end. A call
@@ -78,7 +78,7 @@ func (m *LoggingMiddleware) After(ctx context.Context, call *MiddlewareCall, _ m
 // module from another middleware; that one has no duration.
 func (m *LoggingMiddleware) OnError(ctx context.Context, call *MiddlewareCall, err *Error) (*Recovery, error) {
 	attrs := append(callAttrs(call), m.duration(call)...)
-	attrs = append(attrs, slog.String("error_code", string(err.Code)), slog.String("error", secretsOf(call).Replace(err.Message)))
+	attrs = append(attrs, slog.String("error_code", string(err.Code)), slog.String("error", err.Message))
 	m.opts.Logger.LogAttrs(ctx, slog.LevelError, "apcore: call failed", attrs...)
 	return nil, nil
 }

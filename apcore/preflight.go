@@ -3,6 +3,7 @@ package apcore
 import (
 	"context"
 	"fmt"
+	"slices"
 	"strings"
 
 	"github.com/apcore-temporal/apcore-temporal/apcore/internal/jsonvalue"
@@ -216,7 +217,7 @@ func (p *preflight) askModule(ctx context.Context) {
 			return err
 		})
 		if changes != nil || err != nil {
-			p.result.PredictedChanges = append(p.result.PredictedChanges, changes...)
+			p.result.PredictedChanges = append(p.result.PredictedChanges, p.clean(changes)...)
 			p.advise("module_preview", "preview", nil, err)
 		}
 	}
@@ -233,11 +234,30 @@ func (p *preflight) advice(ctx context.Context, ask func(context.Context, map[st
 }
 
 func (p *preflight) advise(check, hook string, warnings []string, err error) {
+	clean := p.run.cleaner()
+	warnings = slices.Clone(warnings)
+	for i, warning := range warnings {
+		warnings[i] = clean.text(warning)
+	}
 	if warnings == nil {
 		warnings = []string{}
 	}
 	if err != nil {
-		warnings = append(warnings, fmt.Sprintf("%s() raised %s: %s", hook, typeName(err), p.run.hide(err).Error()))
+		warnings = append(warnings, fmt.Sprintf("%s() raised %s: %s", hook, typeName(err), clean.cause(err).Error()))
 	}
 	p.result.Checks = append(p.result.Checks, PreflightCheck{Check: check, Passed: true, Warnings: warnings})
+}
+
+// clean takes secrets of the call out of what a module foretells; what it would
+// change has names, too.
+func (p *preflight) clean(changes []Change) []Change {
+	clean, c := make([]Change, len(changes)), p.run.cleaner()
+	for i, change := range changes {
+		extra, _ := c.value(change.Extra).(map[string]any)
+		clean[i] = Change{
+			Action: c.text(change.Action), Target: c.text(change.Target), Summary: c.text(change.Summary),
+			Before: c.value(change.Before), After: c.value(change.After), Extra: extra,
+		}
+	}
+	return clean
 }

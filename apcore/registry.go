@@ -115,7 +115,7 @@ func (r *Registry) register(id string, module Module, opts RegisterOptions) erro
 	}
 	defer r.release(entry.key())
 	if err := load(module); err != nil {
-		r.logger.Error("apcore: module failed to load", "module_id", id, "error_type", typeName(err), "error", err.Error())
+		r.logger.Error("apcore: module failed to load", "module_id", id, "error_type", typeName(err), "error", outside.text(err.Error()))
 		r.loadFailed(id, err)
 		return err
 	}
@@ -181,7 +181,7 @@ func (r *Registry) checkSeal(id string) error {
 
 func (r *Registry) unload(id string, module Module) {
 	if err := unload(module); err != nil {
-		r.logger.Error("apcore: module failed to unload", "module_id", id, "error", err.Error())
+		r.logger.Error("apcore: module failed to unload", "module_id", id, "error", outside.text(err.Error()))
 	}
 }
 

@@ -95,7 +95,7 @@ func (r *Registry) SafeUnregister(ctx context.Context, id string, opts Unregiste
 	}
 	for _, entry := range entries {
 		if _, err := suspend(entry.module); err != nil {
-			r.logger.Error("apcore: module failed to suspend", "module_id", id, "error", err.Error())
+			r.logger.Error("apcore: module failed to suspend", "module_id", id, "error", outside.text(err.Error()))
 		}
 		r.remove(entry, opts.Caller)
 	}

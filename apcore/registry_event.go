@@ -129,7 +129,7 @@ func (r *Registry) guarded(id string, call func()) {
 	var err error
 	defer func() {
 		if err != nil {
-			r.logger.Error("apcore: a listener of the registry failed", "module_id", id, "error", err.Error())
+			r.logger.Error("apcore: a listener of the registry failed", "module_id", id, "error", outside.text(err.Error()))
 		}
 	}()
 	defer recoverTo(&err, "registry listener")

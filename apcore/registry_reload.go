@@ -34,7 +34,7 @@ func (r *Registry) Reload(id string, module Module, opts RegisterOptions) error 
 	defer r.release(old.key(), entry.key())
 	state, err := suspend(old.module)
 	if err != nil {
-		r.logger.Error("apcore: module failed to suspend", "module_id", id, "error", err.Error())
+		r.logger.Error("apcore: module failed to suspend", "module_id", id, "error", outside.text(err.Error()))
 	}
 	r.remove(old, opts.Caller)
 	if err := load(module); err != nil {
@@ -42,7 +42,7 @@ func (r *Registry) Reload(id string, module Module, opts RegisterOptions) error 
 		return err
 	}
 	if err := resume(module, state); err != nil {
-		r.logger.Error("apcore: module failed to resume", "module_id", id, "error", err.Error())
+		r.logger.Error("apcore: module failed to resume", "module_id", id, "error", outside.text(err.Error()))
 	}
 	if err := r.publish(entry); err != nil {
 		r.unload(id, module)

@@ -72,7 +72,7 @@ func (r *run) contained(ctx context.Context) (output map[string]any, retry *Retr
 // middleware. The context of a step carries the callee and ends with its token
 // only inside the module, so that hooks outlive the timer.
 func (r *run) run(ctx context.Context) (output map[string]any, retry *RetrySignal, err error) {
-	defer func() { r.release() }()
+	defer r.finish(ctx)
 	if err := r.walk(ctx, 0, len(r.strategy.steps)); err != nil {
 		return r.fail(r.within(ctx), err)
 	}

@@ -2,60 +2,35 @@ package apcore
 
 import (
 	"cmp"
+	"encoding/json"
+	"fmt"
 	"net/url"
+	"regexp"
 	"slices"
 	"strconv"
 	"strings"
 	"unicode/utf8"
 )
 
-// minSecretLength is the length in characters from which a secret is looked for
-// in texts; shorter ones occur there by chance.
-const minSecretLength = 4
+// Texts shorter than minSecretLength occur by chance, so they are looked for as
+// whole words only; those below minWordLength are not looked for.
+const (
+	minSecretLength = 4
+	minWordLength   = 3
+)
 
-// hiddenError shows a foreign error with secrets replaced. In this process
-// errors.Is and errors.As still find the original; every text, on the wire or in
-// a log, is the clean one.
-type hiddenError struct {
-	text     string
-	original error
+// secrets collects what redaction hides in the values of one call, in the forms
+// in which a text may repeat it.
+type secrets struct {
+	texts map[string]bool // looked for anywhere
+	words map[string]bool // looked for between other characters than letters and digits
 }
 
-func (e *hiddenError) Error() string { return e.text }
+func newSecrets() *secrets { return &secrets{texts: map[string]bool{}, words: map[string]bool{}} }
 
-func (e *hiddenError) Unwrap() error { return e.original }
-
-// hide returns an error whose text holds no text input that redaction replaces,
-// err itself if it holds none.
-func (r *run) hide(err error) error {
-	text := err.Error()
-	clean := strings.NewReplacer(r.secretPairs()...).Replace(text)
-	if clean == text {
-		return err
-	}
-	return &hiddenError{text: clean, original: err}
-}
-
-// secretPairs lists the secrets of the inputs, as given and as middleware left
-// them, each with its replacement, the longest first.
-func (r *run) secretPairs() []string {
-	var schema map[string]any
-	if r.entry != nil {
-		schema = r.entry.descriptor.InputSchema
-	}
-	found := secrets{}
-	for _, inputs := range []map[string]any{r.given, r.inputs} {
-		found.compare(inputs, r.executor.redactor.Redact(inputs, schema))
-	}
-	return found.pairs()
-}
-
-// secrets maps texts to what stands in their place.
-type secrets map[string]string
-
-// compare walks a value beside its redacted copy and keeps every text that
-// differs.
-func (s secrets) compare(value, redacted any) {
+// compare walks a value beside its redacted copy and keeps what differs, and the
+// passwords in URLs.
+func (s *secrets) compare(value, redacted any) {
 	switch redacted := redacted.(type) {
 	case map[string]any:
 		original, _ := value.(map[string]any)
@@ -64,58 +39,120 @@ func (s secrets) compare(value, redacted any) {
 		}
 	case []any:
 		original, _ := value.([]any)
-		for i, item := range redacted {
-			s.compare(original[i], item)
+		for i, item := range original {
+			s.compare(item, redacted[i])
 		}
 	case string:
 		if value != any(redacted) {
-			s.collect(value, redacted)
+			s.collect(value)
+			return
+		}
+		for _, match := range urlPassword.FindAllStringSubmatch(redacted, -1) {
+			s.addText(match[2])
+			if plain, err := url.PathUnescape(match[2]); err == nil {
+				s.addText(plain)
+			}
 		}
 	}
 }
 
-// collect keeps every text in a value that was replaced as a whole.
-func (s secrets) collect(value any, replacement string) {
+// collect keeps everything in a value that was replaced as a whole.
+func (s *secrets) collect(value any) {
 	switch value := value.(type) {
 	case map[string]any:
 		for _, item := range value {
-			s.collect(item, replacement)
+			s.collect(item)
 		}
 	case []any:
 		for _, item := range value {
-			s.collect(item, replacement)
+			s.collect(item)
 		}
 	case string:
-		if utf8.RuneCountInString(value) < minSecretLength {
-			return
+		s.addText(value)
+		s.addText(strings.TrimSpace(value))
+		if parts := strings.Fields(value); len(parts) == 2 { // as in "Bearer abc"
+			s.addText(parts[1])
 		}
-		for _, form := range writtenForms(value) {
-			s[form] = replacement
+	case nil, bool:
+	default:
+		for _, form := range numberForms(value) {
+			s.addWord(form)
 		}
+	}
+}
+
+func (s *secrets) addText(text string) {
+	switch length := utf8.RuneCountInString(text); {
+	case length >= minSecretLength:
+		for _, form := range writtenForms(text) {
+			s.texts[form] = true
+		}
+	default:
+		s.addWord(text)
+	}
+}
+
+func (s *secrets) addWord(word string) {
+	if utf8.RuneCountInString(word) >= minWordLength {
+		s.words[word] = true
 	}
 }
 
 // writtenForms are the ways in which error texts usually show a text: plain,
-// quoted, and as a part of a URL.
+// quoted, as JSON, and as a part of a URL.
 func writtenForms(text string) []string {
-	quoted := strconv.Quote(text)
-	return []string{
-		text, quoted[1 : len(quoted)-1], url.QueryEscape(text), url.PathEscape(text),
+	forms := []string{
+		text, unquote(strconv.Quote(text)), unquote(strconv.QuoteToASCII(text)), url.QueryEscape(text), url.PathEscape(text),
 		strings.TrimPrefix(url.UserPassword("", text).String(), ":"),
 	}
+	for _, encode := range []func(any) ([]byte, error){EncodeJSON, json.Marshal} { // the latter escapes <, > and &
+		if encoded, err := encode(text); err == nil {
+			forms = append(forms, unquote(string(encoded)))
+		}
+	}
+	return forms
 }
 
-func (s secrets) pairs() []string {
-	texts := make([]string, 0, len(s))
-	for text := range s {
+func unquote(quoted string) string { return quoted[1 : len(quoted)-1] }
+
+// numberForms are the digits of a number, without its sign.
+func numberForms(number any) []string {
+	forms := []string{strings.TrimPrefix(fmt.Sprint(number), "-")}
+	if float, err := strconv.ParseFloat(forms[0], 64); err == nil {
+		forms = append(forms, strconv.FormatFloat(float, 'f', -1, 64))
+	}
+	return forms
+}
+
+// replacer replaces the texts, the longest first.
+func (s *secrets) replacer(replacement string) *strings.Replacer {
+	texts := longestFirst(s.texts)
+	pairs := make([]string, 0, 2*len(texts))
+	for _, text := range texts {
+		pairs = append(pairs, text, replacement)
+	}
+	return strings.NewReplacer(pairs...)
+}
+
+// wordPattern finds the words, nil if there are none.
+func (s *secrets) wordPattern() *regexp.Regexp {
+	words := longestFirst(s.words)
+	if len(words) == 0 {
+		return nil
+	}
+	for i, word := range words {
+		words[i] = regexp.QuoteMeta(word)
+	}
+	return regexp.MustCompile(`(^|[^\pL\pN])(?:` + strings.Join(words, "|") + `)($|[^\pL\pN])`)
+}
+
+func longestFirst(set map[string]bool) []string {
+	texts := make([]string, 0, len(set))
+	for text := range set {
 		texts = append(texts, text)
 	}
 	slices.SortFunc(texts, func(a, b string) int {
 		return cmp.Or(cmp.Compare(len(b), len(a)), cmp.Compare(a, b))
 	})
-	pairs := make([]string, 0, 2*len(texts))
-	for _, text := range texts {
-		pairs = append(pairs, text, s[text])
-	}
-	return pairs
+	return texts
 }

@@ -41,7 +41,17 @@ func TestSecretsInErrorText(t *testing.T) {
 		{"one within another", obj{"password": "long-secret", "token": "long"}, errors.New("long-secret"), []string{"secret", "long"}, nil},
 		{"timeout", obj{"password": secret}, fmt.Errorf("%s: %w", secret, context.DeadlineExceeded), []string{secret}, nil},
 		{"cancellation", obj{"password": secret}, fmt.Errorf("%s: %w", secret, context.Canceled), []string{secret}, nil},
-		{"too short", obj{"password": "abc"}, errors.New("abc"), nil, []string{"abc"}},
+		{"short, as a word", obj{"cvv_secret": "123", "pin_secret": json.Number("4711")}, errors.New("cvv 123,pin 4711"), []string{"123", "4711"}, []string{"cvv ***REDACTED***,pin ***REDACTED***"}},
+		{"short, within a word", obj{"password": "abc", "token": 4711}, errors.New("abcd 247110"), nil, []string{"abcd 247110"}},
+		{"too short", obj{"password": "ab"}, errors.New("ab"), nil, []string{"ab"}},
+		{"as JSON", obj{"password": "a<b&c\n"}, errors.New(`{"p":"a\u003cb\u0026c\n"} {"p":"a<b&c\n"}`), []string{"003c", "a<b"}, nil},
+		{"trimmed", obj{"password": " padded-secret\n"}, errors.New("bad padded-secret"), []string{"padded"}, []string{"bad ***"}},
+		{"behind its scheme", obj{"authorization": "Bearer abcdef"}, errors.New("jwt abcdef expired"), []string{"abcdef"}, []string{"jwt ***REDACTED*** expired"}},
+		{"URL of nobody's input", nil, errors.New("dial pg://app:p@ss-word@db:5432/x?a=b@c"), []string{"ss-word"}, []string{"pg://app:***REDACTED***@db:5432/x?a=b@c"}},
+		{"password of an input's URL", obj{"dsn": "pg://app:open%2Fsesame@db"}, errors.New("open/sesame is wrong for app"), []string{"sesame"}, []string{"is wrong for app"}},
+		{"setting", nil, errors.New(`host=db password=hunter2 user=x; GET /?api_key=hunter2&a=b`), []string{"hunter2"}, []string{"host=db password=***REDACTED*** user=x", "&a=b"}},
+		{"pattern of nobody's input", nil, errors.New("refused sk-999 today"), []string{"sk-999"}, []string{"refused ***REDACTED*** today"}},
+		{"joined", obj{"password": secret}, errors.Join(errors.New("harmless"), &dialError{secret}), []string{secret}, []string{"harmless\ndial"}},
 		{"no secret", obj{"name": "public name"}, errors.New("public name"), nil, []string{"public name"}},
 	}
 	for _, test := range tests {

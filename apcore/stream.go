@@ -66,7 +66,7 @@ type stream struct {
 
 // play goes through the three phases.
 func (s *stream) play(ctx context.Context) {
-	defer func() { s.run.release() }()
+	defer s.run.finish(ctx)
 	at, known := s.run.strategy.index[stepExecute]
 	if !known {
 		at = len(s.run.strategy.steps)
@@ -87,7 +87,7 @@ func (s *stream) play(ctx context.Context) {
 		s.run.output = map[string]any{}
 	}
 	if err := s.run.walk(ctx, at+1, len(s.run.strategy.steps)); err != nil {
-		s.report(err)
+		s.report(ctx, err)
 	}
 }
 
@@ -168,8 +168,9 @@ func (s *stream) fail(ctx context.Context, err error) {
 }
 
 // report says that what came out does not satisfy what follows the module.
-func (s *stream) report(err error) {
+func (s *stream) report(ctx context.Context, err error) {
 	e := AsError(s.run.propagate(err))
+	s.run.tellEnd(ctx, e)
 	s.run.executor.logger.Error("apcore: a stream does not satisfy what follows it", "module_id", s.run.moduleID, "error", e.Error())
 	s.run.executor.emit(EventStreamPostValidation, s.run.moduleID, "error", map[string]any{
 		"error_type": string(e.Code), "message": e.Message, "trace_id": s.run.callee.traceID,

@@ -79,12 +79,12 @@ func (m *AsyncTaskManager) reap(ctx context.Context, r *Reaper, ttl, interval ti
 func (m *AsyncTaskManager) sweep(ctx context.Context, ttl time.Duration) {
 	expired, err := m.store.ListExpired(ctx, epochSeconds(time.Now().Add(-ttl)))
 	if err != nil {
-		m.logger.Error("apcore: reaper cannot list expired tasks", "error", err.Error())
+		m.logger.Error("apcore: reaper cannot list expired tasks", "error", outside.text(err.Error()))
 		return
 	}
 	for i := range expired {
 		if err := m.store.Delete(ctx, expired[i].TaskID); err != nil {
-			m.logger.Error("apcore: reaper cannot delete a task", "task_id", expired[i].TaskID, "error", err.Error())
+			m.logger.Error("apcore: reaper cannot delete a task", "task_id", expired[i].TaskID, "error", outside.text(err.Error()))
 		}
 	}
 }

@@ -146,7 +146,7 @@ func (m *AsyncTaskManager) update(ctx context.Context, lock taskLock, id string,
 
 // report logs what happened to a task with nobody waiting.
 func (m *AsyncTaskManager) report(t *asyncTask, message string, err error) {
-	m.logger.Error(message, "task_id", t.id, "module_id", t.moduleID, "error", err.Error())
+	m.logger.Error(message, "task_id", t.id, "module_id", t.moduleID, "error", outside.text(err.Error()))
 }
 
 // task finds a task of this process, nil if it has none or it has ended.

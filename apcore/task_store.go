@@ -33,9 +33,10 @@ type TaskStore interface {
 
 // NewTaskStoreError makes the error of a store that cannot answer, of code
 // TASK_STORE_UNAVAILABLE and retryable. The operation is the method's wire name:
-// save, get, list, delete or list_expired. The text of cause becomes the reason;
-// it must not hold secrets.
+// save, get, list, delete or list_expired. The text of cause becomes the reason,
+// without passwords in URLs and without what follows the name of a secret.
 func NewTaskStoreError(operation string, cause error) *Error {
+	cause = outside.cause(cause)
 	return NewError(CodeTaskStoreUnavailable, "the task store failed to %s: %w", operation, cause).
 		WithDetail("operation", operation).WithDetail("reason", cause.Error())
 }
