@@ -155,7 +155,7 @@ func (m *DedupMiddleware) After(ctx context.Context, call *MiddlewareCall, outpu
 	// The effect has happened: a cancellation must not keep it from being known.
 	if err := m.opts.Store.Save(context.WithoutCancel(ctx), key, output); err != nil {
 		m.opts.Logger.ErrorContext(ctx, "apcore: output was not recorded, an equal call will run again",
-			"module_id", call.ModuleID, "trace_id", call.Context.traceID, "error", err.Error())
+			"module_id", call.ModuleID, "trace_id", call.Context.traceID, "error", outside.text(err.Error()))
 	}
 	return nil, nil
 }

@@ -33,7 +33,7 @@ func TestSecretsInOwnErrors(t *testing.T) {
 		WithDetail("none_token", nil).WithDetail("func", func() {}).WithDetail("struct", struct {
 		A string `json:"a"`
 	}{secret}).
-		WithSuggestion("do not send "+secret).WithAIGuidance("forget "+secret).
+		WithSuggestion("do not send " + secret).WithAIGuidance("forget " + secret).
 		WithCause(fmt.Errorf("one: %w", errors.Join(errors.New("two "+secret), &pathError{inner})))
 	h := newHost(t, apcore.ExecutorOptions{})
 	h.module("m", failing(failure))

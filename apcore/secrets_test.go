@@ -41,7 +41,7 @@ func TestSecretsInErrorText(t *testing.T) {
 		{"one within another", obj{"password": "long-secret", "token": "long"}, errors.New("long-secret"), []string{"secret", "long"}, nil},
 		{"timeout", obj{"password": secret}, fmt.Errorf("%s: %w", secret, context.DeadlineExceeded), []string{secret}, nil},
 		{"cancellation", obj{"password": secret}, fmt.Errorf("%s: %w", secret, context.Canceled), []string{secret}, nil},
-		{"short, as a word", obj{"cvv_secret": "123", "pin_secret": json.Number("4711")}, errors.New("cvv 123,pin 4711"), []string{"123", "4711"}, []string{"cvv ***REDACTED***,pin ***REDACTED***"}},
+		{"short, as a word", obj{"cvv_secret": "xyz", "pin_secret": json.Number("47110815")}, errors.New("cvv xyz,pin 47110815"), []string{"xyz", "47110815"}, []string{"cvv ***REDACTED***,pin ***REDACTED***"}},
 		{"short, within a word", obj{"password": "abc", "token": 4711}, errors.New("abcd 247110"), nil, []string{"abcd 247110"}},
 		{"too short", obj{"password": "ab"}, errors.New("ab"), nil, []string{"ab"}},
 		{"as JSON", obj{"password": "a<b&c\n"}, errors.New(`{"p":"a\u003cb\u0026c\n"} {"p":"a<b&c\n"}`), []string{"003c", "a<b"}, nil},
