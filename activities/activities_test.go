@@ -91,7 +91,7 @@ func TestCatalog(t *testing.T) {
 // worker may know, anything else as Temporal itself would.
 func TestUnknownActivity(t *testing.T) {
 	env := environment(t, "a.one")
-	request := durable.CallRequest{V: 1, ModuleID: "no.such", Inputs: []byte(`{}`), Context: []byte(`{}`), CallID: "w/r/1", RequestedAt: time.Unix(0, 0)}
+	request := durable.CallRequest{V: 1, ModuleID: "no.such", Inputs: []byte(`{}`), Context: []byte(`{"trace_id":"4bf92f3577b34da6a3ce929d0e0e4736","call_chain":[],"identity":null}`), CallID: "w/r/1", RequestedAt: time.Unix(0, 0)}
 	_, err := env.ExecuteActivity("apcore/call/no/such", request)
 	if e := temporal.AsError(err); e == nil || e.Code != apcore.CodeModuleNotFound {
 		t.Errorf("an unknown module: %v", err)

@@ -52,7 +52,7 @@ func TestAtMostOnce(t *testing.T) {
 // schedule said; the caller may accept the risk by name.
 func TestAttemptGuard(t *testing.T) {
 	w := newWorld(t, apcore.ExecutorOptions{})
-	request := durable.CallRequest{V: 1, ModuleID: "shop.lookup", Inputs: []byte(`{}`), Context: []byte(`{}`), CallID: "w/w/1"}
+	request := durable.CallRequest{V: 1, ModuleID: "shop.lookup", Inputs: []byte(`{}`), Context: []byte(`{"trace_id":"4bf92f3577b34da6a3ce929d0e0e4736","call_chain":[],"identity":null}`), CallID: "w/w/1"}
 	if _, err := w.invoker.Invoke(t.Context(), request, 2); err != nil {
 		t.Errorf("a readonly module's second attempt: %v", err)
 	}
@@ -93,7 +93,7 @@ func TestAskingRunsNothing(t *testing.T) {
 	} {
 		t.Run(test.name, func(t *testing.T) {
 			w := newWorld(t, apcore.ExecutorOptions{ApprovalHandler: test.handler})
-			request := durable.CallRequest{V: 1, ModuleID: "pay.transfer", Inputs: []byte(`{"to":"A","amount":1}`), Context: []byte(`{}`), CallID: "w/w/1", Ask: true}
+			request := durable.CallRequest{V: 1, ModuleID: "pay.transfer", Inputs: []byte(`{"to":"A","amount":1}`), Context: []byte(`{"trace_id":"4bf92f3577b34da6a3ce929d0e0e4736","call_chain":[],"identity":null}`), CallID: "w/w/1", Ask: true}
 			first := ""
 			for attempt := 1; attempt <= 3; attempt++ {
 				result, err := w.invoker.Invoke(t.Context(), request, attempt)

@@ -29,10 +29,10 @@ func (f *Failure) Unwrap() error { return f.Err }
 // notStartedKey marks NotStarted in the wire form of the error.
 const notStartedKey = "x-not-started"
 
-// Map returns the error's wire form, see [apcore.Error.Map], with the key
-// x-not-started when that is certain.
+// Map returns the error's wire form, see [apcore.Error.Map], within
+// [MaxErrorBytes], with the key x-not-started when that is certain.
 func (f *Failure) Map() map[string]any {
-	wire := f.Err.Map()
+	wire := Bounded(f.Err.Map())
 	if f.NotStarted {
 		wire[notStartedKey] = true
 	}

@@ -25,6 +25,18 @@ func Requester(identity *apcore.Identity) string {
 	return identity.Type() + ":" + identity.ID()
 }
 
+// argumentsDigest is the digest that an approval is bound to: bare, or an HMAC
+// of it when there is a key.
+func argumentsDigest(arguments map[string]any, key []byte) (string, error) {
+	digest, err := apcore.ContentHash(arguments)
+	if err != nil || len(key) == 0 {
+		return digest, err
+	}
+	mac := hmac.New(sha256.New, key)
+	mac.Write([]byte("arguments\n" + digest))
+	return hex.EncodeToString(mac.Sum(nil)), nil
+}
+
 // seal computes the HMAC of everything else in the grant; no key, no seal.
 func (g Grant) seal(key []byte) string {
 	if len(key) == 0 {

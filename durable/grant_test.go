@@ -53,7 +53,7 @@ func (w *world) pendingRequest(t *testing.T) (durable.CallRequest, *durable.Call
 	t.Helper()
 	request := durable.CallRequest{
 		V: 1, ModuleID: "pay.transfer", Inputs: []byte(`{"to":"A","amount":9007199254740993}`), CallID: "w/w/1", RequestedAt: noon,
-		Context: []byte(`{"trace_id":"4bf92f3577b34da6a3ce929d0e0e4736","identity":{"id":"maria","type":"user"}}`),
+		Context: []byte(`{"trace_id":"4bf92f3577b34da6a3ce929d0e0e4736","call_chain":[],"identity":{"id":"maria","type":"user"}}`),
 	}
 	result, err := w.invoker.Invoke(t.Context(), request, 1)
 	must(t, err)
@@ -80,8 +80,12 @@ func TestGrantBinding(t *testing.T) {
 		}, durable.CodeGrantArguments},
 		{"call", func(r *durable.CallRequest) { r.CallID = "w/w/2" }, durable.CodeGrantCall},
 		{"module", func(r *durable.CallRequest) { r.ModuleID = "pay.indirect" }, durable.CodeGrantModule},
-		{"requester", func(r *durable.CallRequest) { r.Context = []byte(`{"identity":{"id":"otto","type":"user"}}`) }, durable.CodeGrantRequester},
-		{"no requester", func(r *durable.CallRequest) { r.Context = []byte(`{}`) }, durable.CodeGrantRequester},
+		{"requester", func(r *durable.CallRequest) {
+			r.Context = []byte(`{"trace_id":"4bf92f3577b34da6a3ce929d0e0e4736","call_chain":[],"identity":{"id":"otto","type":"user"}}`)
+		}, durable.CodeGrantRequester},
+		{"no requester", func(r *durable.CallRequest) {
+			r.Context = []byte(`{"trace_id":"4bf92f3577b34da6a3ce929d0e0e4736","call_chain":[],"identity":null}`)
+		}, durable.CodeGrantRequester},
 		{"approval id", func(r *durable.CallRequest) { r.Decision.ApprovalID = "apr-other" }, durable.CodeGrantApproval},
 		{"decided at the deadline", func(r *durable.CallRequest) { r.Decision.DecidedAt = r.Grant.Deadline }, durable.CodeGrantExpired},
 		{"longer deadline", func(r *durable.CallRequest) { r.Grant.Deadline = r.Grant.Deadline.Add(time.Hour) }, durable.CodeGrantSeal},

@@ -29,13 +29,17 @@ type InvokerOptions struct {
 	// ApprovalTimeout is how long an approval may take when the call does not
 	// say: zero means 24 h, NoDeadline means for ever.
 	ApprovalTimeout time.Duration
-	// SealKey makes grants unforgeable by other parts of the run; all workers of
-	// a queue need the same key. Empty means no seal.
+	// SealKey makes grants unforgeable by other parts of the run, and keeps
+	// arguments digests from being tried out: whoever reads a bare digest and
+	// knows all arguments but a card number can find that. All workers of a queue
+	// need the same key. Empty means no seal and bare digests.
 	SealKey []byte
 	// MaxOutputBytes bounds a module's output as JSON; zero means 1 MiB.
 	MaxOutputBytes int
-	// VerifyContext may refuse a context that a client claims; nil trusts all.
-	VerifyContext func(ctx context.Context, c *apcore.Context) error
+	// VerifyContext may refuse the context of a call before anything uses it: an
+	// error ends the call with ACL_DENIED, one that says it is retryable lets the
+	// call be tried again. nil believes what whoever started the workflow claims.
+	VerifyContext func(ctx context.Context, claim Claim) error
 	// Logger takes warnings; nil means slog.Default().
 	Logger *slog.Logger
 }
@@ -72,6 +76,9 @@ func NewInvoker(executor *apcore.Executor, opts InvokerOptions) (*Invoker, error
 // an error; every error is a [*Failure].
 func (i *Invoker) Invoke(ctx context.Context, request CallRequest, attempt int) (*CallResult, error) {
 	call, err := i.prepare(ctx, request, attempt)
+	if failure, ok := errors.AsType[*Failure](err); ok {
+		return nil, failure
+	}
 	if err != nil {
 		return nil, &Failure{Err: apcore.AsError(err).WithRetryable(new(false)), NotStarted: true}
 	}
@@ -106,14 +113,11 @@ func (i *Invoker) prepare(ctx context.Context, request CallRequest, attempt int)
 	if _, brought := inputs[apcore.ApprovalTokenKey]; brought {
 		return nil, newError(CodeTokenRefused, "inputs of module %q bring their own %s", request.ModuleID, apcore.ApprovalTokenKey)
 	}
-	wire, err := apcore.DecodeObject(request.Context)
+	caller, err := i.readContext(ctx, request)
 	if err != nil {
-		return nil, newError(apcore.CodeInvalidInput, "context of the call of module %q: %w", request.ModuleID, err)
-	}
-	call := &prepared{inputs: inputs, context: apcore.DeserializeContext(wire)}
-	if err := i.verify(ctx, call.context); err != nil {
 		return nil, err
 	}
+	call := &prepared{inputs: inputs, context: caller}
 	if err := i.guardAttempt(request, attempt); err != nil {
 		return nil, err
 	}
@@ -159,16 +163,6 @@ func (i *Invoker) definition(request CallRequest) *apcore.Descriptor {
 	return definition
 }
 
-func (i *Invoker) verify(ctx context.Context, c *apcore.Context) error {
-	if i.opts.VerifyContext == nil {
-		return nil
-	}
-	if err := i.opts.VerifyContext(ctx, c); err != nil {
-		return newError(apcore.CodeACLDenied, "the call's context is refused: %w", err)
-	}
-	return nil
-}
-
 // guardAttempt refuses to repeat what may have had its effect, whatever the
 // engine's schedule says.
 func (i *Invoker) guardAttempt(request CallRequest, attempt int) error {
@@ -207,7 +201,7 @@ func (i *Invoker) redeem(request CallRequest, call *prepared) error {
 
 // binding is what an approval of this call, as it stands, would be bound to.
 func (i *Invoker) binding(request CallRequest, module apcore.ModuleRef, call *prepared) (Grant, error) {
-	digest, err := apcore.ContentHash(call.inputs)
+	digest, err := argumentsDigest(call.inputs, i.opts.SealKey)
 	return Grant{
 		CallID: request.CallID, Module: module, ArgumentsDigest: digest,
 		Requester: Requester(call.context.Identity()),
@@ -265,10 +259,11 @@ func (i *Invoker) issue(request CallRequest, outcome *apcore.Outcome, id string)
 	grant.Seal = grant.seal(i.opts.SealKey)
 	annotations := outcome.Annotations
 	annotations.RequiresApproval = true
-	return &Approval{
+	approval := &Approval{
 		Grant: grant, Status: ApprovalIsPending, Description: outcome.Description, Annotations: annotations,
 		Arguments: outcome.Context.RedactedInputs(), CallerID: outcome.Context.CallerID(), Identity: outcome.Context.Identity(),
-	}, nil
+	}
+	return approval, i.checkApproval(approval)
 }
 
 func (i *Invoker) approvalTimeout(request CallRequest) time.Duration {
@@ -325,10 +320,8 @@ func (i *Invoker) completed(request CallRequest, outcome *apcore.Outcome, data m
 	if err != nil {
 		return nil, &Failure{Err: apcore.AsError(err)}
 	}
-	if len(output) > i.opts.MaxOutputBytes {
-		return nil, &Failure{Err: newError(CodePayloadTooLarge, "output of module %q has %d bytes, %d are allowed: return a reference instead",
-			request.ModuleID, len(output), i.opts.MaxOutputBytes).
-			WithDetail("module_id", request.ModuleID).WithDetail("path", "output").WithDetail("size", len(output)).WithDetail("limit", i.opts.MaxOutputBytes)}
+	if err := i.checkSizes(request.ModuleID, output, data); err != nil {
+		return nil, &Failure{Err: apcore.AsError(err)}
 	}
 	result := &CallResult{V: WireVersion, Status: StatusCompleted, Output: output, Module: outcome.Module}
 	result.setData(data)

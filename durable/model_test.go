@@ -90,7 +90,7 @@ func TestAtMostOneEffectPerGrant(t *testing.T) {
 		}
 		id := fmt.Sprintf("w/w/%d", call)
 		request := durable.CallRequest{
-			ModuleID: "pay.transfer", Inputs: []byte(`{"to":"A","amount":1}`), Context: []byte(`{}`), CallID: id, Ask: rapid.Bool().Draw(t, "ask"),
+			ModuleID: "pay.transfer", Inputs: []byte(`{"to":"A","amount":1}`), Context: []byte(`{"trace_id":"4bf92f3577b34da6a3ce929d0e0e4736","call_chain":[],"identity":null}`), CallID: id, Ask: rapid.Bool().Draw(t, "ask"),
 		}
 		result, err := durable.Run(engine, request, engine.policy)
 		effects := w.effects.Load() - before
