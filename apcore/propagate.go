@@ -92,10 +92,10 @@ func (r *run) propagate(err error) error {
 	}
 	own := AsError(err)
 	if own == nil {
-		return r.enrich(r.wrapForeign(err))
+		return r.enrich(keepRetryAfter(r.wrapForeign(err), err))
 	}
 	clean := r.cleaner()
-	enriched := r.enrich(clean.clean(own))
+	enriched := r.enrich(keepRetryAfter(clean.clean(own), err))
 	var approval *ApprovalError
 	if errors.As(err, &approval) && approval.Err == own {
 		if id, ok := own.Details["approval_id"]; ok {

@@ -16,7 +16,8 @@ type Failure struct {
 	// NotStarted says that the module certainly had no effect: the failure came
 	// before it was handed the inputs.
 	NotStarted bool
-	// RetryAfter is the module's wish for the next attempt, zero for none.
+	// RetryAfter is when the next attempt makes sense, see
+	// [apcore.Error.WithRetryAfter]: zero for no wish, [DefaultMaxRetryAfter] at most.
 	RetryAfter time.Duration
 }
 
@@ -39,11 +40,12 @@ func (f *Failure) Map() map[string]any {
 	return wire
 }
 
-// FailureFromMap is the inverse of [Failure.Map]; Retry and RetryAfter belong to
-// the engine and stay zero.
+// FailureFromMap is the inverse of [Failure.Map]; Retry belongs to the engine and
+// stays false.
 func FailureFromMap(wire map[string]any) *Failure {
 	notStarted, _ := wire[notStartedKey].(bool)
-	return &Failure{Err: apcore.ErrorFromMap(wire), NotStarted: notStarted}
+	err := apcore.ErrorFromMap(wire)
+	return &Failure{Err: err, NotStarted: notStarted, RetryAfter: min(err.RetryAfter(), DefaultMaxRetryAfter)}
 }
 
 // OutcomeUnknown is the error of an at-most-once call that was lost after its

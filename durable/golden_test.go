@@ -4,10 +4,8 @@ import (
 	"bytes"
 	"encoding/json"
 	"flag"
-	"fmt"
 	"os"
 	"path/filepath"
-	"strings"
 	"testing"
 	"time"
 
@@ -95,67 +93,4 @@ func rewrite[T any](text []byte) ([]byte, error) {
 		return nil, err
 	}
 	return json.MarshalIndent(value, "", "  ")
-}
-
-// Target 24: the whole truth table of annotations. More than one attempt needs
-// readonly or idempotent; nothing is unlimited.
-func TestRetryTable(t *testing.T) {
-	var table strings.Builder
-	table.WriteString("readonly destructive idempotent requires_approval | class attempts redos start_to_close schedule_to_start schedule_to_close heartbeat\n")
-	row := func(name string, annotations *apcore.Annotations) {
-		p := durable.PolicyFor(durable.ClassOf(annotations), 30*time.Second)
-		fmt.Fprintf(&table, "%s | %s %d %d %v %v %v %v\n", name, p.Class, p.Attempts, p.Redos, p.StartToClose, p.ScheduleToStart, p.ScheduleToClose, p.Heartbeat)
-		repeats := annotations != nil && (annotations.Readonly && !annotations.Destructive || annotations.Idempotent)
-		if p.Attempts > 1 != repeats || p.Attempts < 1 || p.StartToClose <= 0 || p.ScheduleToClose+p.ScheduleToStart <= 0 || p.Heartbeat <= 0 {
-			t.Errorf("%s: %+v", name, p)
-		}
-	}
-	for bits := range 16 {
-		a := apcore.Annotations{Readonly: bits&8 > 0, Destructive: bits&4 > 0, Idempotent: bits&2 > 0, RequiresApproval: bits&1 > 0}
-		row(fmt.Sprintf("%t %t %t %t", a.Readonly, a.Destructive, a.Idempotent, a.RequiresApproval), &a)
-	}
-	row("unknown module", nil)
-	if diff := cmp.Diff(string(golden(t, "retry.txt", []byte(table.String()))), table.String()); diff != "" {
-		t.Errorf("(-golden +got):\n%s", diff)
-	}
-}
-
-// Settings and options change bounds, never the class.
-func TestSettingsKeepAtMostOnce(t *testing.T) {
-	settings := durable.Settings{Attempts: 9, StartToCloseMS: 5000, HeartbeatMS: 500}
-	once := settings.Apply(durable.PolicyFor(durable.ClassAtMostOnce, apcore.NoTimeout))
-	if once.Attempts != 1 || once.StartToClose != 5*time.Second || once.Heartbeat != 500*time.Millisecond {
-		t.Errorf("at most once: %+v", once)
-	}
-	if safe := settings.Apply(durable.PolicyFor(durable.ClassSafe, 0)); safe.Attempts != 9 {
-		t.Errorf("safe: %+v", safe)
-	}
-}
-
-// Every code of the standard and of this layer is classified; the approval codes
-// are never repeated, although the standard calls one of them retryable.
-func TestEveryCodeIsClassified(t *testing.T) {
-	never := durable.NeverRetried()
-	for _, code := range durable.Codes() {
-		if code.IsFramework() {
-			t.Errorf("%s is the standard's", code)
-		}
-		if !contains(never, string(code)) {
-			t.Errorf("%s may be repeated", code)
-		}
-	}
-	for _, code := range []apcore.Code{apcore.CodeApprovalDenied, apcore.CodeApprovalPending, apcore.CodeApprovalTimeout, apcore.CodeExecutionCancelled} {
-		if !contains(never, string(code)) {
-			t.Errorf("%s may be repeated", code)
-		}
-	}
-}
-
-func contains(list []string, item string) bool {
-	for _, other := range list {
-		if other == item {
-			return true
-		}
-	}
-	return false
 }

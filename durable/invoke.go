@@ -284,7 +284,7 @@ func (i *Invoker) classify(request CallRequest, outcome *apcore.Outcome, err err
 		e = apcore.NewError(apcore.CodeInternal, "module %q failed: %w", request.ModuleID, err)
 	}
 	ownNotFound := e.Code == apcore.CodeModuleNotFound && !outcome.Started && outcome.Module.ID == ""
-	failure := &Failure{Err: e, NotStarted: !outcome.Started, Retry: retries(e, ownNotFound), RetryAfter: retryAfter(err)}
+	failure := &Failure{Err: e, NotStarted: !outcome.Started, Retry: repeats(e, ownNotFound), RetryAfter: min(e.RetryAfter(), DefaultMaxRetryAfter)}
 	if outcome.Module.ID == "" || ClassOf(&outcome.Annotations).Repeats() || !outcome.Started {
 		return failure
 	}
@@ -300,20 +300,8 @@ func (i *Invoker) classify(request CallRequest, outcome *apcore.Outcome, err err
 // lost reports whether the call returned while its module was still at work.
 func lost(e *apcore.Error) bool { return e.Code == apcore.CodeModuleTimeout }
 
-// RetryAfter is implemented by module errors that know when another attempt
-// makes sense.
-type RetryAfter interface {
-	error
-	RetryAfter() time.Duration
-}
-
-func retryAfter(err error) time.Duration {
-	var hint RetryAfter
-	if errors.As(err, &hint) {
-		return hint.RetryAfter()
-	}
-	return 0
-}
+// DefaultMaxRetryAfter caps the wait that a module may ask for.
+const DefaultMaxRetryAfter = 10 * time.Minute
 
 func (i *Invoker) completed(request CallRequest, outcome *apcore.Outcome, data map[string][]byte) (*CallResult, error) {
 	output, err := apcore.EncodeJSON(outcome.Output)

@@ -1,6 +1,7 @@
 package durable
 
 import (
+	"cmp"
 	"slices"
 	"time"
 
@@ -57,9 +58,13 @@ type Policy struct {
 	// Redos is how often [Run] may schedule the unit anew after a failure that
 	// provably came before the module started.
 	Redos int
-	// Backoff is the wait before the second run; it doubles up to MaxBackoff.
-	Backoff    time.Duration
-	MaxBackoff time.Duration
+	// Backoff is the wait before the second run; it grows by BackoffCoefficient up
+	// to MaxBackoff.
+	Backoff            time.Duration
+	BackoffCoefficient float64
+	MaxBackoff         time.Duration
+	// NeverRetry are codes that end the call at once, beside [NeverRetried].
+	NeverRetry []apcore.Code
 	// StartToClose bounds one attempt.
 	StartToClose time.Duration
 	// ScheduleToStart bounds the wait for a worker of at-most-once calls: when it
@@ -75,6 +80,7 @@ type Policy struct {
 const (
 	DefaultAttempts        = 6
 	DefaultBackoff         = time.Second
+	DefaultCoefficient     = 2.0
 	DefaultMaxBackoff      = time.Minute
 	DefaultScheduleToClose = time.Hour
 	DefaultHeartbeat       = 10 * time.Second
@@ -88,7 +94,7 @@ const (
 func PolicyFor(class Class, moduleTimeout time.Duration) Policy {
 	policy := Policy{
 		Class: class, Attempts: 1, Redos: DefaultAttempts - 1,
-		Backoff: DefaultBackoff, MaxBackoff: DefaultMaxBackoff, Heartbeat: DefaultHeartbeat,
+		Backoff: DefaultBackoff, BackoffCoefficient: DefaultCoefficient, MaxBackoff: DefaultMaxBackoff, Heartbeat: DefaultHeartbeat,
 	}
 	policy.StartToClose = DefaultScheduleToClose
 	if moduleTimeout > 0 {
@@ -111,28 +117,52 @@ func (p Policy) For(request CallRequest) Policy {
 	}
 	asking := PolicyFor(ClassSafe, NoDeadline)
 	asking.StartToClose, asking.Heartbeat = p.StartToClose, p.Heartbeat
-	asking.Backoff, asking.MaxBackoff = p.Backoff, p.MaxBackoff
+	asking.Backoff, asking.BackoffCoefficient, asking.MaxBackoff = p.Backoff, p.BackoffCoefficient, p.MaxBackoff
+	asking.NeverRetry = p.NeverRetry
 	asking.ScheduleToClose = max(asking.ScheduleToClose, asking.StartToClose)
 	return asking
 }
 
-// neverRetried are codes that no repetition mends, whatever flag they carry.
-var neverRetried = []apcore.Code{
-	apcore.CodeApprovalDenied, apcore.CodeApprovalTimeout, apcore.CodeApprovalPending,
-	apcore.CodeExecutionCancelled, apcore.CodeACLDenied,
+// Accept returns the policy of a caller who accepts repeated effects: that of an
+// idempotent module, with the bounds of one attempt kept.
+func (p Policy) Accept() Policy {
+	if p.Class.Repeats() {
+		return p
+	}
+	accepted := PolicyFor(ClassIdempotent, DefaultScheduleToClose)
+	accepted.StartToClose, accepted.Heartbeat = p.StartToClose, p.Heartbeat
+	accepted.ScheduleToClose = max(DefaultScheduleToClose, p.StartToClose)
+	accepted.Backoff, accepted.BackoffCoefficient, accepted.MaxBackoff = p.Backoff, p.BackoffCoefficient, p.MaxBackoff
+	accepted.NeverRetry = p.NeverRetry
+	return accepted
 }
 
-// NeverRetried returns the error types an engine must not retry, for those that
-// take such a list: the standard's approval and access codes, cancellation and
-// all codes of this layer.
-func NeverRetried() []string {
-	codes := append(slices.Clone(neverRetried), own...)
-	types := make([]string, len(codes))
-	for i, code := range codes {
-		types[i] = string(code)
+// NextWait is the wait that follows one of length wait.
+func (p Policy) NextWait(wait time.Duration) time.Duration {
+	next := time.Duration(float64(wait) * cmp.Or(p.BackoffCoefficient, DefaultCoefficient))
+	if next <= 0 || next > p.MaxBackoff { // a product beyond what a duration holds is not positive
+		return p.MaxBackoff
 	}
-	slices.Sort(types)
+	return next
+}
+
+// NonRetryable returns the error types that an engine must not retry, for those
+// that take such a list: [NeverRetried] and the policy's own. It is a new list
+// every time.
+func (p Policy) NonRetryable() []string {
+	types := NeverRetried()
+	for _, code := range p.NeverRetry {
+		if !slices.Contains(types, string(code)) {
+			types = append(types, string(code))
+		}
+	}
 	return types
+}
+
+// Allows reports whether the engine may run the unit again after a failure, apart
+// from how often it has.
+func (p Policy) Allows(failure *Failure) bool {
+	return failure.Retry && !slices.Contains(p.NeverRetry, failure.Err.Code)
 }
 
 // Expected reports whether an error is an ordinary answer of governance rather
@@ -144,21 +174,5 @@ func Expected(code apcore.Code) bool {
 		return true
 	default:
 		return false
-	}
-}
-
-// retries decides whether a failed attempt is worth another one, apart from the
-// class: what the error says of itself counts, an error that says nothing may
-// pass. A module that this worker does not know may be known to the next.
-func retries(err *apcore.Error, ownNotFound bool) bool {
-	switch {
-	case slices.Contains(neverRetried, err.Code), slices.Contains(own, err.Code):
-		return false
-	case ownNotFound:
-		return true
-	case err.Retryable != nil:
-		return *err.Retryable
-	default:
-		return true
 	}
 }

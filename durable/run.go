@@ -1,6 +1,7 @@
 package durable
 
 import (
+	"cmp"
 	"errors"
 	"time"
 
@@ -73,19 +74,20 @@ func (r CallRequest) accept(result CallResult) *apcore.Error {
 	return nil
 }
 
-// redo repeats a unit that failed before its module started.
+// redo repeats a unit that failed before its module started. A wait that the
+// failure asks for takes the place of the back-off, as it does in the engine.
 func redo(engine Engine, request CallRequest, policy Policy) (CallResult, error) {
 	wait := policy.Backoff
 	for tries := 0; ; tries++ {
 		result, err := engine.Do(request)
 		var failure *Failure
-		if err == nil || tries >= policy.Redos || !errors.As(err, &failure) || !failure.NotStarted || !failure.Retry {
+		if err == nil || tries >= policy.Redos || !errors.As(err, &failure) || !failure.NotStarted || !policy.Allows(failure) {
 			return result, err
 		}
-		if err := engine.Sleep(max(wait, failure.RetryAfter)); err != nil {
+		if err := engine.Sleep(cmp.Or(failure.RetryAfter, wait)); err != nil {
 			return CallResult{}, err
 		}
-		wait = min(wait*2, policy.MaxBackoff)
+		wait = policy.NextWait(wait)
 	}
 }
 

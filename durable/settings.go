@@ -1,89 +1,120 @@
 package durable
 
 import (
-	"bytes"
-	"encoding/json"
+	"cmp"
 	"time"
 
 	"github.com/apcore-temporal/apcore-temporal/apcore"
 )
 
-// Settings is what a module may say under the key x-temporal in
-// annotations.extra or metadata, as a JSON object; extra wins. Durations are
-// milliseconds, zero leaves the default. Unknown keys are an error.
-type Settings struct {
-	// StartToCloseMS bounds one attempt.
-	StartToCloseMS int64 `json:"start_to_close_ms,omitempty"`
-	// HeartbeatMS is how long a worker may give no sign of life.
-	HeartbeatMS int64 `json:"heartbeat_ms,omitempty"`
-	// Attempts bounds the attempts of a safe or idempotent module, 1 to 1000; it
-	// changes nothing for a module that runs at most once.
-	Attempts int `json:"attempts,omitempty"`
-	// TaskQueue names the workers that host the module.
-	TaskQueue string `json:"task_queue,omitempty"`
-}
+// Execution says where the unit of a call runs.
+type Execution string
 
+// The ways to run a unit; empty means [ExecutionActivity].
 const (
-	maxSettingMS    = int64(30 * 24 * time.Hour / time.Millisecond)
-	maxAttempts     = 1000
-	minHeartbeatMS  = 100
-	maxQueueNameLen = 1000
+	// ExecutionActivity gives the unit to any worker that hosts the module.
+	ExecutionActivity Execution = "activity"
+	// ExecutionLocal runs the unit inside the worker that runs the workflow: fewer
+	// steps, but no task queue, priority or heartbeat of its own, and the unit may
+	// run again when that worker is lost. Only for modules whose class repeats.
+	ExecutionLocal Execution = "local"
 )
 
-// SettingsOf reads a module's settings; without any it returns zero. What does
-// not make sense fails with CONFIG_INVALID naming module and field.
-func SettingsOf(definition *apcore.Descriptor) (Settings, error) {
-	given, ok := definition.Annotations.Extra[ModuleSettingsKey]
-	if !ok {
-		given, ok = definition.Metadata[ModuleSettingsKey]
-	}
-	if !ok {
-		return Settings{}, nil
-	}
-	text, err := apcore.EncodeJSON(given)
-	if err != nil {
-		return Settings{}, badSettings(definition.ID, "it is no JSON object")
-	}
-	var settings Settings
-	decoder := json.NewDecoder(bytes.NewReader(text))
-	decoder.DisallowUnknownFields()
-	if err := decoder.Decode(&settings); err != nil {
-		return Settings{}, badSettings(definition.ID, err.Error())
-	}
-	return settings, settings.validate(definition.ID)
+// Settings is how somebody wants a module to be run: the module itself, see
+// [SettingsOf], or a caller. Zero fields leave the default. No setting changes
+// the [Class].
+type Settings struct {
+	// StartToClose bounds one attempt.
+	StartToClose time.Duration
+	// ScheduleToStart bounds the wait for a worker.
+	ScheduleToStart time.Duration
+	// ScheduleToClose bounds everything: waits and all attempts.
+	ScheduleToClose time.Duration
+	// Heartbeat is how long a worker may give no sign of life.
+	Heartbeat time.Duration
+	// Attempts bounds the attempts of a safe or idempotent module.
+	Attempts int
+	// Backoff is the wait before the second attempt; it grows by
+	// BackoffCoefficient up to MaxBackoff.
+	Backoff            time.Duration
+	MaxBackoff         time.Duration
+	BackoffCoefficient float64
+	// NeverRetry are codes that are not retried, beside those of [NeverRetried].
+	NeverRetry []apcore.Code
+	// TaskQueue names the workers that host the module.
+	TaskQueue string
+	// Priority orders waiting units, 1 first.
+	Priority int
+	// FairnessKey and FairnessWeight share workers between those who wait, such as
+	// tenants.
+	FairnessKey    string
+	FairnessWeight float64
+	// Execution says where the unit runs.
+	Execution Execution
 }
 
-func (s Settings) validate(moduleID string) error {
-	switch {
-	case s.StartToCloseMS < 0 || s.StartToCloseMS > maxSettingMS:
-		return badSettings(moduleID, "start_to_close_ms must be 1 to 2592000000")
-	case s.HeartbeatMS != 0 && (s.HeartbeatMS < minHeartbeatMS || s.HeartbeatMS > maxSettingMS):
-		return badSettings(moduleID, "heartbeat_ms must be 100 to 2592000000")
-	case s.Attempts < 0 || s.Attempts > maxAttempts:
-		return badSettings(moduleID, "attempts must be 1 to 1000")
-	case len(s.TaskQueue) > maxQueueNameLen:
-		return badSettings(moduleID, "task_queue must have 1000 bytes at most")
+// Over returns the settings with base's in place of zero fields; NeverRetry is
+// the union.
+func (s Settings) Over(base Settings) Settings {
+	return Settings{
+		StartToClose:       cmp.Or(s.StartToClose, base.StartToClose),
+		ScheduleToStart:    cmp.Or(s.ScheduleToStart, base.ScheduleToStart),
+		ScheduleToClose:    cmp.Or(s.ScheduleToClose, base.ScheduleToClose),
+		Heartbeat:          cmp.Or(s.Heartbeat, base.Heartbeat),
+		Attempts:           cmp.Or(s.Attempts, base.Attempts),
+		Backoff:            cmp.Or(s.Backoff, base.Backoff),
+		MaxBackoff:         cmp.Or(s.MaxBackoff, base.MaxBackoff),
+		BackoffCoefficient: cmp.Or(s.BackoffCoefficient, base.BackoffCoefficient),
+		NeverRetry:         union(base.NeverRetry, s.NeverRetry),
+		TaskQueue:          cmp.Or(s.TaskQueue, base.TaskQueue),
+		Priority:           cmp.Or(s.Priority, base.Priority),
+		FairnessKey:        cmp.Or(s.FairnessKey, base.FairnessKey),
+		FairnessWeight:     cmp.Or(s.FairnessWeight, base.FairnessWeight),
+		Execution:          cmp.Or(s.Execution, base.Execution),
 	}
-	return nil
 }
 
-func badSettings(moduleID, why string) error {
-	return newError(apcore.CodeConfigInvalid, "%s of module %q: %s", ModuleSettingsKey, moduleID, why).WithDetail("module_id", moduleID)
-}
-
-// Apply puts the settings over a policy.
+// Apply puts the settings over a copy of a policy. What a bound then leaves no
+// room for is bounded too: no wait is longer than MaxBackoff, no attempt longer
+// than ScheduleToClose unless the settings raise only the attempt.
 func (s Settings) Apply(policy Policy) Policy {
-	if s.StartToCloseMS > 0 {
-		policy.StartToClose = time.Duration(s.StartToCloseMS) * time.Millisecond
-	}
-	if s.HeartbeatMS > 0 {
-		policy.Heartbeat = time.Duration(s.HeartbeatMS) * time.Millisecond
-	}
 	if s.Attempts > 0 && policy.Class.Repeats() {
 		policy.Attempts = s.Attempts
 	}
-	if policy.ScheduleToClose > 0 {
+	policy.StartToClose = cmp.Or(s.StartToClose, policy.StartToClose)
+	policy.ScheduleToStart = cmp.Or(s.ScheduleToStart, policy.ScheduleToStart)
+	policy.Heartbeat = cmp.Or(s.Heartbeat, policy.Heartbeat)
+	policy.BackoffCoefficient = cmp.Or(s.BackoffCoefficient, policy.BackoffCoefficient)
+	policy.NeverRetry = union(policy.NeverRetry, s.NeverRetry)
+	policy.Backoff = cmp.Or(s.Backoff, policy.Backoff)
+	switch {
+	case s.MaxBackoff == 0:
+		policy.MaxBackoff = max(policy.MaxBackoff, policy.Backoff)
+	default:
+		policy.MaxBackoff = s.MaxBackoff
+		policy.Backoff = min(policy.Backoff, s.MaxBackoff)
+	}
+	switch {
+	case s.ScheduleToClose > 0:
+		policy.ScheduleToClose = s.ScheduleToClose
+		policy.StartToClose = min(policy.StartToClose, s.ScheduleToClose)
+	case policy.ScheduleToClose > 0:
 		policy.ScheduleToClose = max(policy.ScheduleToClose, policy.StartToClose)
 	}
 	return policy
+}
+
+// union returns a new list, nil for two empty ones.
+func union(a, b []apcore.Code) []apcore.Code {
+	var all []apcore.Code
+	seen := map[apcore.Code]bool{}
+	for _, list := range [][]apcore.Code{a, b} {
+		for _, code := range list {
+			if !seen[code] {
+				seen[code] = true
+				all = append(all, code)
+			}
+		}
+	}
+	return all
 }

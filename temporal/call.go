@@ -102,11 +102,12 @@ func ContextData(ctx workflow.Context) map[string]any {
 
 // call is one prepared module call.
 type call struct {
-	state   *state
-	request durable.CallRequest
-	policy  durable.Policy
-	queue   string
-	summary string
+	state    *state
+	request  durable.CallRequest
+	policy   durable.Policy
+	settings durable.Settings
+	local    bool
+	summary  string
 }
 
 // prepare does everything that can fail before anything is scheduled.
@@ -119,7 +120,8 @@ func prepare(ctx workflow.Context, moduleID string, in any) (*call, error) {
 		return nil, err
 	}
 	opts := callOptions(ctx)
-	if err := opts.validate(moduleID); err != nil {
+	entry := s.opts.Catalog.entry(moduleID)
+	if err := opts.check(moduleID, entry.base.Class); err != nil {
 		return nil, err
 	}
 	inputs, err := encodeInputs(moduleID, in, s.opts.MaxInputBytes)
@@ -130,18 +132,19 @@ func prepare(ctx workflow.Context, moduleID string, in any) (*call, error) {
 	if err != nil {
 		return nil, err
 	}
-	entry := s.opts.Catalog.entry(moduleID)
+	settings := opts.over(entry.settings)
 	return &call{
 		state: s,
 		request: durable.CallRequest{
 			V: durable.WireVersion, ModuleID: moduleID, Inputs: inputs, Context: contextWire,
 			CallID: s.nextCallID(), IdempotencyKey: opts.IdempotencyKey, VersionHint: opts.VersionHint,
-			AcceptRepeatedEffects: opts.AcceptRepeatedEffects, Ask: entry.gated && !entry.policy.Class.Repeats(),
+			AcceptRepeatedEffects: opts.AcceptRepeatedEffects, Ask: entry.gated && !entry.base.Class.Repeats(),
 			ApprovalTimeoutMS: opts.approvalTimeoutMS(),
 		},
-		policy:  opts.apply(entry.policy),
-		queue:   firstOf(opts.TaskQueue, entry.settings.TaskQueue),
-		summary: shorten(entry.description),
+		policy:   opts.policy(entry.base, settings),
+		settings: settings,
+		local:    s.runsLocally(ctx, moduleID, opts.execution(), settings.Execution),
+		summary:  shorten(entry.description),
 	}, nil
 }
 
@@ -190,13 +193,21 @@ type engine struct {
 
 func (e *engine) Do(request durable.CallRequest) (durable.CallResult, error) {
 	policy := e.call.policy.For(request)
-	ctx := workflow.WithActivityOptions(e.ctx, activityOptions(policy, e.call.queue, e.call.summary))
-	unit := e.call.state.opts.Namer.Unit(durable.OperationCall, request.ModuleID)
 	var result durable.CallResult
-	if err := workflow.ExecuteActivity(ctx, unit, request).Get(ctx, &result); err != nil {
+	if err := e.schedule(request, policy).Get(e.ctx, &result); err != nil {
 		return result, callFailure(request, policy, err, e.Now())
 	}
 	return result, nil
+}
+
+func (e *engine) schedule(request durable.CallRequest, policy durable.Policy) workflow.Future {
+	unit := e.call.state.opts.Namer.Unit(durable.OperationCall, request.ModuleID)
+	if e.call.local {
+		ctx := workflow.WithLocalActivityOptions(e.ctx, localOptions(policy, e.call.summary))
+		return workflow.ExecuteLocalActivity(ctx, unit, request)
+	}
+	ctx := workflow.WithActivityOptions(e.ctx, activityOptions(policy, e.call.settings, e.call.summary))
+	return workflow.ExecuteActivity(ctx, unit, request)
 }
 
 func (e *engine) AwaitDecision(approval durable.Approval) (durable.Decision, error) {
@@ -236,15 +247,6 @@ func decodeOutput[Out any](ctx workflow.Context, result *durable.CallResult) (Ou
 			WithDetail("module_id", result.Module.ID))
 	}
 	return out, nil
-}
-
-func firstOf(texts ...string) string {
-	for _, text := range texts {
-		if text != "" {
-			return text
-		}
-	}
-	return ""
 }
 
 const maxSummary = 100

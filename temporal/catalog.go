@@ -16,7 +16,7 @@ type Catalog struct {
 }
 
 type catalogEntry struct {
-	policy      durable.Policy
+	base        durable.Policy // without the settings
 	settings    durable.Settings
 	description string
 	gated       bool
@@ -37,7 +37,7 @@ func NewCatalog(executor *apcore.Executor) (*Catalog, error) {
 		}
 		policy := durable.PolicyFor(mostCautious(executor.Registry().Versions(id)), executor.ModuleTimeout(id))
 		catalog.entries[id] = catalogEntry{
-			policy: settings.Apply(policy), settings: settings,
+			base: policy, settings: settings,
 			description: definition.Description, gated: executor.NeedsApproval(id),
 		}
 	}
@@ -72,7 +72,10 @@ func (c *Catalog) ModuleIDs() []string {
 
 // Policy returns how a module is called; for an unknown one that is at most
 // once.
-func (c *Catalog) Policy(moduleID string) durable.Policy { return c.entry(moduleID).policy }
+func (c *Catalog) Policy(moduleID string) durable.Policy {
+	entry := c.entry(moduleID)
+	return entry.settings.Apply(entry.base)
+}
 
 func (c *Catalog) entry(moduleID string) catalogEntry {
 	if c != nil {
@@ -80,7 +83,7 @@ func (c *Catalog) entry(moduleID string) catalogEntry {
 			return entry
 		}
 	}
-	return catalogEntry{policy: durable.PolicyFor(durable.ClassAtMostOnce, unknownModuleTimeout)}
+	return catalogEntry{base: durable.PolicyFor(durable.ClassAtMostOnce, unknownModuleTimeout)}
 }
 
 // unknownModuleTimeout bounds a module that only the other side knows.

@@ -13,9 +13,6 @@ import (
 	"github.com/apcore-temporal/apcore-temporal/durable"
 )
 
-// maxRetryDelay caps what a module may ask for.
-const maxRetryDelay = 10 * time.Minute
-
 // callError is what workflow code gets: the apcore error first, Temporal's own
 // beside it, so that errors.As finds either.
 type callError struct {
@@ -34,7 +31,7 @@ func ActivityError(failure *durable.Failure) error {
 	options := sdktemporal.ApplicationErrorOptions{
 		NonRetryable:   !failure.Retry,
 		Details:        []any{detail(failure.Map())},
-		NextRetryDelay: min(failure.RetryAfter, maxRetryDelay),
+		NextRetryDelay: failure.RetryAfter,
 	}
 	if durable.Expected(failure.Err.Code) {
 		options.Category = sdktemporal.ApplicationErrorCategoryBenign
@@ -83,7 +80,7 @@ func fromApplication(application *sdktemporal.ApplicationError) *durable.Failure
 	retry := !application.NonRetryable()
 	if wire := wireOf(application); wire != nil {
 		failure := durable.FailureFromMap(wire)
-		failure.Retry, failure.RetryAfter = retry, application.NextRetryDelay()
+		failure.Retry = retry
 		return failure
 	}
 	e := &apcore.Error{Code: apcore.Code(application.Type()), Message: application.Message(), Cause: application}

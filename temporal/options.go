@@ -1,7 +1,10 @@
 package temporal
 
 import (
+	"cmp"
+	"strconv"
 	"time"
+	"unicode/utf8"
 
 	sdktemporal "go.temporal.io/sdk/temporal"
 	"go.temporal.io/sdk/workflow"
@@ -11,17 +14,41 @@ import (
 )
 
 // CallOptions changes how the calls made with a context are run; set them with
-// [WithCallOptions]. The zero value leaves everything to the module.
+// [WithCallOptions]. The zero value leaves everything to the module, and so does
+// each zero field. No option makes a module run more than once that is neither
+// readonly nor idempotent, but for AcceptRepeatedEffects.
 type CallOptions struct {
-	// TaskQueue of the workers that host the module; empty means the workflow's.
+	// TaskQueue of the workers that host the module; empty means what the module
+	// says, or else the workflow's.
 	TaskQueue string
 	// StartToClose bounds one attempt; zero means the module's timer and a margin.
 	StartToClose time.Duration
+	// ScheduleToStart bounds the wait for a worker; zero means 1 h for a module that
+	// runs at most once and none for others.
+	ScheduleToStart time.Duration
+	// ScheduleToClose bounds everything, waits and attempts; zero means 1 h or one
+	// attempt for a module that repeats and none for others, which have but one.
+	ScheduleToClose time.Duration
 	// Heartbeat is how long a worker may give no sign of life; zero means 10 s.
 	Heartbeat time.Duration
 	// Attempts bounds the attempts of a safe or idempotent module; zero means 6.
 	// It changes nothing for a module that runs at most once.
 	Attempts int
+	// RetryPolicy changes the back-off and names further error types that are never
+	// retried; those of durable.NeverRetried stay. It is read, never written.
+	// Its zero fields leave the default, so MaximumAttempts zero is not unlimited;
+	// Attempts goes before MaximumAttempts.
+	RetryPolicy *sdktemporal.RetryPolicy
+	// Priority orders the waiting units of a queue, 1 first; FairnessKey and
+	// FairnessWeight share its workers between those who wait. Zero means the
+	// workflow's.
+	Priority       int
+	FairnessKey    string
+	FairnessWeight float64
+	// Execution says where the unit runs; a TaskQueue here means
+	// durable.ExecutionActivity. It belongs to the workflow's code: changing it
+	// under a run needs workflow.GetVersion.
+	Execution durable.Execution
 	// AcceptRepeatedEffects lets a module that is neither readonly nor idempotent
 	// run again after a failure, with Attempts, although its effect may then
 	// happen twice.
@@ -50,47 +77,76 @@ func callOptions(ctx workflow.Context) CallOptions {
 	return opts
 }
 
-func (o CallOptions) validate(moduleID string) error {
-	for _, bound := range []struct {
-		name  string
-		value time.Duration
-	}{{"StartToClose", o.StartToClose}, {"Heartbeat", o.Heartbeat}} {
-		if bound.value < 0 {
-			return apcore.NewError(apcore.CodeInvalidInput, "CallOptions.%s of module %q is %v: give zero for the default or a positive one", bound.name, moduleID, bound.value)
-		}
+// settings is the part that says how the unit is run.
+func (o CallOptions) settings() durable.Settings {
+	settings := durable.Settings{
+		StartToClose: o.StartToClose, ScheduleToStart: o.ScheduleToStart, ScheduleToClose: o.ScheduleToClose, Heartbeat: o.Heartbeat,
+		Attempts: o.Attempts, TaskQueue: o.TaskQueue, Priority: o.Priority, FairnessKey: o.FairnessKey, FairnessWeight: o.FairnessWeight,
+		Execution: o.Execution,
 	}
-	if o.Attempts < 0 || o.Attempts > maxAttempts {
-		return apcore.NewError(apcore.CodeInvalidInput, "CallOptions.Attempts of module %q is %d: give 1 to %d, or zero for %d", moduleID, o.Attempts, maxAttempts, durable.DefaultAttempts)
+	if o.RetryPolicy == nil {
+		return settings
+	}
+	settings.Backoff, settings.MaxBackoff = o.RetryPolicy.InitialInterval, o.RetryPolicy.MaximumInterval
+	settings.BackoffCoefficient = o.RetryPolicy.BackoffCoefficient
+	settings.Attempts = cmp.Or(o.Attempts, int(o.RetryPolicy.MaximumAttempts))
+	for _, code := range o.RetryPolicy.NonRetryableErrorTypes {
+		settings.NeverRetry = append(settings.NeverRetry, apcore.Code(code))
+	}
+	return settings
+}
+
+// optionNames maps the fields of settings that have another name here.
+var optionNames = map[string]string{
+	"Backoff": "RetryPolicy.InitialInterval", "MaxBackoff": "RetryPolicy.MaximumInterval",
+	"BackoffCoefficient": "RetryPolicy.BackoffCoefficient", "NeverRetry": "RetryPolicy.NonRetryableErrorTypes",
+}
+
+// check finds options out of bounds before anything is scheduled: the server
+// would refuse the command, and the workflow task would fail over and over.
+func (o CallOptions) check(moduleID string, class durable.Class) error {
+	for _, problem := range o.settings().Problems(class) {
+		return badOption(moduleID, problem.Text(cmp.Or(optionNames[problem.Field], problem.Field)))
 	}
 	if o.ApprovalTimeout < 0 && o.ApprovalTimeout != durable.NoDeadline {
-		return apcore.NewError(apcore.CodeInvalidInput, "CallOptions.ApprovalTimeout of module %q is %v: give zero for the worker's, NoDeadline for none or a positive one", moduleID, o.ApprovalTimeout)
+		return badOption(moduleID, "ApprovalTimeout is "+o.ApprovalTimeout.String()+": give zero for the worker's, NoDeadline for none or a positive one")
+	}
+	if text := o.IdempotencyKey; len(text) > maxKey || !utf8.ValidString(text) {
+		return badOption(moduleID, "IdempotencyKey is a text of "+strconv.Itoa(len(text))+" bytes: give UTF-8 of at most "+strconv.Itoa(maxKey))
 	}
 	return nil
 }
 
-const maxAttempts = 1000
+// maxKey keeps a business key below what other systems take as one.
+const maxKey = 1000
 
-// apply puts the options over a module's policy. Only the option that says so
-// lets an at-most-once module repeat.
-func (o CallOptions) apply(policy durable.Policy) durable.Policy {
-	if o.AcceptRepeatedEffects && !policy.Class.Repeats() {
-		accepted := durable.PolicyFor(durable.ClassIdempotent, durable.DefaultScheduleToClose)
-		accepted.StartToClose, accepted.Heartbeat = policy.StartToClose, policy.Heartbeat
-		policy = accepted
+func badOption(moduleID, why string) error {
+	return apcore.NewError(apcore.CodeInvalidInput, "call of module %q: CallOptions.%s", moduleID, why).WithDetail("module_id", moduleID)
+}
+
+// over puts the options over what the module says of itself: a queue of the
+// caller's takes the unit out of the workflow's worker.
+func (o CallOptions) over(module durable.Settings) durable.Settings {
+	settings := o.settings()
+	settings.Execution = o.execution()
+	return settings.Over(module)
+}
+
+// execution is where the caller wants the unit to run, empty if it does not say.
+func (o CallOptions) execution() durable.Execution {
+	if o.Execution == "" && o.TaskQueue != "" {
+		return durable.ExecutionActivity
 	}
-	if o.StartToClose > 0 {
-		policy.StartToClose = o.StartToClose
+	return o.Execution
+}
+
+// policy is how the call is run. Only the option that says so lets an
+// at-most-once module repeat.
+func (o CallOptions) policy(base durable.Policy, settings durable.Settings) durable.Policy {
+	if o.AcceptRepeatedEffects {
+		base = base.Accept()
 	}
-	if o.Heartbeat > 0 {
-		policy.Heartbeat = o.Heartbeat
-	}
-	if o.Attempts > 0 && policy.Class.Repeats() {
-		policy.Attempts = o.Attempts
-	}
-	if policy.ScheduleToClose > 0 {
-		policy.ScheduleToClose = max(policy.ScheduleToClose, policy.StartToClose)
-	}
-	return policy
+	return settings.Apply(base)
 }
 
 func (o CallOptions) approvalTimeoutMS() int64 {
@@ -102,21 +158,38 @@ func (o CallOptions) approvalTimeoutMS() int64 {
 
 // activityOptions turns a policy into Temporal's terms. An at-most-once call
 // has exactly one attempt, so the server can never run it twice.
-func activityOptions(policy durable.Policy, queue, summary string) workflow.ActivityOptions {
+func activityOptions(policy durable.Policy, settings durable.Settings, summary string) workflow.ActivityOptions {
 	return workflow.ActivityOptions{
-		TaskQueue:              queue,
+		TaskQueue:              settings.TaskQueue,
 		StartToCloseTimeout:    policy.StartToClose,
 		ScheduleToStartTimeout: policy.ScheduleToStart,
 		ScheduleToCloseTimeout: policy.ScheduleToClose,
 		HeartbeatTimeout:       policy.Heartbeat,
 		WaitForCancellation:    true,
 		Summary:                summary,
-		RetryPolicy: &sdktemporal.RetryPolicy{
-			InitialInterval:        policy.Backoff,
-			BackoffCoefficient:     2,
-			MaximumInterval:        policy.MaxBackoff,
-			MaximumAttempts:        int32(policy.Attempts), //nolint:gosec // at most maxAttempts
-			NonRetryableErrorTypes: durable.NeverRetried(),
+		RetryPolicy:            retryPolicy(policy),
+		Priority: sdktemporal.Priority{
+			PriorityKey: settings.Priority, FairnessKey: settings.FairnessKey, FairnessWeight: float32(settings.FairnessWeight),
 		},
+	}
+}
+
+// localOptions is the same for a unit that runs in the workflow's own worker.
+func localOptions(policy durable.Policy, summary string) workflow.LocalActivityOptions {
+	return workflow.LocalActivityOptions{
+		StartToCloseTimeout:    policy.StartToClose,
+		ScheduleToCloseTimeout: policy.ScheduleToClose,
+		RetryPolicy:            retryPolicy(policy),
+		Summary:                summary,
+	}
+}
+
+func retryPolicy(policy durable.Policy) *sdktemporal.RetryPolicy {
+	return &sdktemporal.RetryPolicy{
+		InitialInterval:        policy.Backoff,
+		BackoffCoefficient:     policy.BackoffCoefficient,
+		MaximumInterval:        policy.MaxBackoff,
+		MaximumAttempts:        int32(policy.Attempts), //nolint:gosec // at most durable.MaxAttempts
+		NonRetryableErrorTypes: policy.NonRetryable(),
 	}
 }

@@ -21,6 +21,8 @@ type state struct {
 	context map[string]any
 	data    map[string]any
 	desk    *desk
+	// locals remembers for this run where the units of modules run.
+	locals map[string]bool
 }
 
 type stateKey struct{}
@@ -35,7 +37,7 @@ func stateOf(ctx workflow.Context) (*state, error) {
 // newState builds the run's context from the caller's header, or a fresh one
 // whose trace id is the run id without dashes.
 func newState(ctx workflow.Context, opts Options, inherited *carried) *state {
-	s := &state{opts: opts, info: workflow.GetInfo(ctx), data: map[string]any{}}
+	s := &state{opts: opts, info: workflow.GetInfo(ctx), data: map[string]any{}, locals: map[string]bool{}}
 	s.context = inherited.context
 	if s.context == nil {
 		s.context = map[string]any{

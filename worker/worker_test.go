@@ -67,24 +67,6 @@ func TestWorkerRefusesAGateWithoutHandler(t *testing.T) {
 	}
 }
 
-// What would fail later fails before anything polls, and says where.
-func TestWorkerRefusesBadSettings(t *testing.T) {
-	for name, settings := range map[string]any{
-		"unknown field": map[string]any{"start_to_close": 5}, "no object": "5s", "negative": map[string]any{"start_to_close_ms": -1},
-		"text": map[string]any{"start_to_close_ms": "5s"}, "heartbeat": map[string]any{"heartbeat_ms": 5},
-		"attempts": map[string]any{"attempts": 1001}, "queue": map[string]any{"task_queue": strings.Repeat("q", 1001)},
-	} {
-		for where, spec := range map[string]apcore.Spec{
-			"extra": {Annotations: apcore.Annotations{Extra: map[string]any{"x-temporal": settings}}}, "metadata": {Metadata: map[string]any{"x-temporal": settings}},
-		} {
-			_, err := worker.NewPlugin(host(t, apcore.ExecutorOptions{}, spec), worker.PluginOptions{})
-			if !errors.Is(err, apcore.CodeConfigInvalid) || !strings.Contains(err.Error(), "test.module") || !strings.Contains(err.Error(), "x-temporal") {
-				t.Errorf("%s in %s: %v", name, where, err)
-			}
-		}
-	}
-}
-
 func TestWorkerRefusesBadOptions(t *testing.T) {
 	lazy, err := client.NewLazyClient(client.Options{HostPort: "127.0.0.1:1"})
 	must(t, err)

@@ -4,6 +4,7 @@
 package memory
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"strconv"
@@ -121,13 +122,13 @@ func (e *engine) Do(request durable.CallRequest) (durable.CallResult, error) {
 			return *result, nil
 		}
 		var failure *durable.Failure
-		if attempt >= policy.Attempts || !errors.As(err, &failure) || !failure.Retry {
+		if attempt >= policy.Attempts || !errors.As(err, &failure) || !policy.Allows(failure) {
 			return durable.CallResult{}, err
 		}
-		if err := e.Sleep(wait); err != nil {
+		if err := e.Sleep(cmp.Or(failure.RetryAfter, wait)); err != nil {
 			return durable.CallResult{}, err
 		}
-		wait = min(wait*2, policy.MaxBackoff)
+		wait = policy.NextWait(wait)
 	}
 }
 
