@@ -179,9 +179,28 @@ func (c *Context) Child(target string) *Context {
 // with CONTEXT_BINDING_ERROR.
 func (c *Context) bind(executor *Executor) error {
 	if !c.binding.claim(executor) {
-		return NewError(CodeContextBinding, "the context is bound to another executor: make a new context for this one")
+		return errOtherExecutor()
 	}
 	return nil
+}
+
+// bindable is bind without its effect.
+func (c *Context) bindable(executor *Executor) error {
+	if bound := c.Executor(); bound != nil && bound != executor {
+		return errOtherExecutor()
+	}
+	return nil
+}
+
+// boundTo returns a context that differs in the binding only.
+func (c *Context) boundTo(executor *Executor) *Context {
+	clone := *c
+	clone.binding = &binding{executor: executor}
+	return &clone
+}
+
+func errOtherExecutor() *Error {
+	return NewError(CodeContextBinding, "the context is bound to another executor: make a new context for this one")
 }
 
 func (b *binding) claim(executor *Executor) bool {

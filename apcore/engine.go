@@ -8,7 +8,8 @@ import (
 )
 
 // StepMiddleware surrounds the steps of a pipeline (apcore §5.16). Hooks observe;
-// only OnStepError can change what happens.
+// only OnStepError can change what happens, and nobody's error hook opens a gate:
+// a failure of acl_check or approval_gate stays one.
 type StepMiddleware interface {
 	// BeforeStep runs in the order of registration. A failure is terminal.
 	BeforeStep(ctx context.Context, step string, p *Pipeline) error
@@ -71,6 +72,7 @@ func (r *run) take(ctx context.Context, step *Step) (StepResult, error) {
 	for _, hook := range r.strategy.middleware {
 		entered++
 		if err := r.beforeStep(ctx, hook, step); err != nil {
+			r.trace.end(step.Name, begin, StepResult{}, "")
 			r.observe(entered, func(m StepMiddleware) { m.OnStepError(ctx, step.Name, &Pipeline{r}, err) })
 			return StepResult{}, err
 		}
@@ -141,16 +143,26 @@ func (r *run) body(ctx context.Context, step *Step) (result StepResult, err erro
 		defer recoverTo(&err, "step "+step.Name)
 		return step.Run(ctx, &Pipeline{r})
 	}
-	bounded, cancel := context.WithTimeout(ctx, step.Timeout)
+	bounded, cancel := context.WithTimeoutCause(ctx, step.Timeout, errStepTimeout)
 	defer cancel()
+	if step.waits() {
+		return r.apart(bounded, step)
+	}
 	func() {
 		defer recoverTo(&err, "step "+step.Name)
 		result, err = step.Run(bounded, &Pipeline{r})
 	}()
-	if errors.Is(bounded.Err(), context.DeadlineExceeded) {
-		return StepResult{}, r.timeoutError(step.Timeout).WithDetail("step", step.Name)
+	if context.Cause(bounded) == errStepTimeout { //nolint:errorlint // a cause of ours, never wrapped
+		return StepResult{}, r.stepTimeout(step)
 	}
 	return result, err
+}
+
+// errStepTimeout tells a step's own timeout from the end of its caller.
+var errStepTimeout = errors.New("timeout of a step")
+
+func (r *run) stepTimeout(step *Step) *Error {
+	return r.timeoutError(step.Timeout).WithDetail("step", step.Name)
 }
 
 // next follows a step's wish; it returns the index of the step just done.
@@ -187,6 +199,9 @@ type StepTrace struct {
 	Duration time.Duration
 	Result   StepResult
 	Skipped  bool
+	// DecisionPoint is set when the step did more than go on: it skipped, ended the
+	// call, or gave its confidence or alternatives.
+	DecisionPoint bool
 	// SkipReason is no_match, dry_run, skipped, error_ignored or error_recovered.
 	SkipReason string
 }
@@ -218,6 +233,6 @@ func (t *PipelineTrace) begin() time.Time {
 
 func (t *PipelineTrace) end(name string, begin time.Time, result StepResult, reason string) {
 	if t != nil {
-		t.Steps = append(t.Steps, StepTrace{Name: name, Duration: time.Since(begin), Result: result, SkipReason: reason})
+		t.Steps = append(t.Steps, StepTrace{Name: name, Duration: time.Since(begin), Result: result, DecisionPoint: result.decides(), SkipReason: reason})
 	}
 }

@@ -48,6 +48,9 @@ func (r *run) execute(ctx context.Context) error {
 		return r.timeoutError(timeout)
 	case <-r.callee.token.Done():
 		return r.afterCancel(ctx, done)
+	case <-ctx.Done(): // the step's own timeout, if the token does not know yet
+		r.callee.token.cancelWith(ctx.Err())
+		return r.afterCancel(ctx, done)
 	}
 }
 

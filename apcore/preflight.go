@@ -52,6 +52,34 @@ func (c Change) Map() map[string]any {
 // MarshalJSON writes the wire form.
 func (c Change) MarshalJSON() ([]byte, error) { return jsonvalue.Encode(c.Map()) }
 
+// UnmarshalJSON reads the wire form; keys beside the five that do not begin with
+// "x-" are left out. It fails with GENERAL_INVALID_INPUT when action, target or
+// summary is missing or no text.
+func (c *Change) UnmarshalJSON(data []byte) error {
+	wire, err := decodeObject(data)
+	if err != nil {
+		return err
+	}
+	read := Change{Before: wire["before"], After: wire["after"]}
+	for key, text := range map[string]*string{"action": &read.Action, "target": &read.Target, "summary": &read.Summary} {
+		value, ok := wire[key].(string)
+		if !ok {
+			return NewError(CodeInvalidInput, "a predicted change needs the text %q", key)
+		}
+		*text = value
+	}
+	for key, value := range wire {
+		if strings.HasPrefix(key, "x-") {
+			if read.Extra == nil {
+				read.Extra = map[string]any{}
+			}
+			read.Extra[key] = value
+		}
+	}
+	*c = read
+	return nil
+}
+
 // PreflightResult is what [Executor.Validate] found.
 type PreflightResult struct {
 	// Valid holds when every check passed.
@@ -85,6 +113,12 @@ var checkNames = map[string]string{
 // To a caller whom the access rules deny, the module tells nothing.
 func (e *Executor) Validate(ctx context.Context, moduleID string, inputs map[string]any, c *Context) *PreflightResult {
 	p := &preflight{result: &PreflightResult{Valid: true, Checks: []PreflightCheck{}, PredictedChanges: []Change{}, Errors: []*Error{}}}
+	if c == nil {
+		c = NewContext(ContextOptions{Logger: e.logger})
+	}
+	if err := c.bindable(e); err != nil {
+		p.record("executor_binding", err)
+	}
 	if err := ValidateModuleID(moduleID); err != nil {
 		p.record("module_id", err)
 		return p.result
@@ -96,10 +130,8 @@ func (e *Executor) Validate(ctx context.Context, moduleID string, inputs map[str
 		return p.result
 	}
 	delete(copied, ApprovalTokenKey)
-	if c == nil {
-		c = NewContext(ContextOptions{Logger: e.logger})
-	}
-	p.run = newRun(e, c, Request{ModuleID: moduleID}, copied, &Outcome{})
+	// Not the caller's own context: a validation binds nobody to this executor.
+	p.run = newRun(e, c.boundTo(e), Request{ModuleID: moduleID}, copied, &Outcome{})
 	p.run.dryRun = true
 	p.contained(ctx)
 	return p.result
@@ -132,10 +164,6 @@ func (p *preflight) contained(ctx context.Context) {
 
 func (p *preflight) check(ctx context.Context) {
 	p.failed = map[string]bool{}
-	if err := p.run.caller.bind(p.run.executor); err != nil {
-		p.record("executor_binding", err)
-		return
-	}
 	for _, step := range p.run.strategy.steps {
 		if p.leavesOut(step) || p.run.skips(step) != "" {
 			continue
@@ -153,10 +181,12 @@ func (p *preflight) check(ctx context.Context) {
 }
 
 // leavesOut names the steps that make no sense without what went before: after a
-// failed lookup nothing that needs the module, and never what follows the module.
+// failed lookup nothing that needs the module, and never the module, its hooks,
+// the gate that asks people, or what follows the module, even if somebody has
+// declared them pure.
 func (p *preflight) leavesOut(step *Step) bool {
 	switch step.Name {
-	case stepOutput, stepReturn:
+	case stepApproval, stepBefore, stepExecute, stepOutput, stepAfter, stepReturn:
 		return true
 	case stepContext, stepGuard, stepLookup:
 		return p.failed["context"]
@@ -217,10 +247,22 @@ func (p *preflight) askModule(ctx context.Context) {
 			return err
 		})
 		if changes != nil || err != nil {
-			p.result.PredictedChanges = append(p.result.PredictedChanges, p.clean(changes)...)
-			p.advise("module_preview", "preview", nil, err)
+			p.advise("module_preview", "preview", p.predict(p.clean(changes)), err)
 		}
 	}
+}
+
+// predict takes over the changes that say what they change, and warns about the
+// others.
+func (p *preflight) predict(changes []Change) (warnings []string) {
+	for i, change := range changes {
+		if change.Action == "" || change.Target == "" || change.Summary == "" {
+			warnings = append(warnings, fmt.Sprintf("preview() change %d is left out: it needs action, target and summary", i))
+			continue
+		}
+		p.result.PredictedChanges = append(p.result.PredictedChanges, change)
+	}
+	return warnings
 }
 
 // advice gives a hook its own copy of the inputs and survives its panic.

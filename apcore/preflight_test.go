@@ -91,8 +91,12 @@ func TestValidateOnAnotherExecutor(t *testing.T) {
 	c := apcore.NewContext(apcore.ContextOptions{})
 	_, _ = echoExecutor().Call(t.Context(), "test.echo", nil, c)
 	result := executor.Validate(t.Context(), "test.stream", q, c)
-	if result.Valid || result.Checks[len(result.Checks)-1].Check != "executor_binding" {
-		t.Errorf("checks %v", outline(result))
+	want := []string{
+		"executor_binding false CONTEXT_BINDING_ERROR", "module_id true", "context true", "call_chain true", "module_lookup true",
+		"acl true", "approval true", "schema true", "module_preflight true",
+	}
+	if diff := cmp.Diff(want, outline(result)); diff != "" || result.Valid || len(result.Errors) != 1 {
+		t.Errorf("errors %v, checks (-want +got):\n%s", result.Errors, diff)
 	}
 }
 

@@ -27,7 +27,9 @@ type Step struct {
 	// Timeout bounds the step; its end is MODULE_TIMEOUT. Zero means none.
 	Timeout time.Duration
 	// Requires and Provides are tokens: what a step requires, an earlier one has
-	// to provide. Checked when a strategy is made or a step inserted.
+	// to provide. Checked when a step is inserted or put in another's place, not
+	// when one is removed. The eleven steps provide context, module,
+	// access_decision, approval, validated_inputs, output and validated_output.
 	Requires, Provides []string
 	// Run does the work. ctx carries the callee's context from the second step on.
 	Run func(ctx context.Context, p *Pipeline) (StepResult, error)
@@ -54,6 +56,10 @@ type StepResult struct {
 	Explanation  string
 	Confidence   float64
 	Alternatives []string
+}
+
+func (r StepResult) decides() bool {
+	return r.Action == StepSkipTo || r.Action == StepAbort || r.Confidence != 0 || len(r.Alternatives) > 0
 }
 
 // Pipeline is one call on its way through the steps. Steps and step middleware
@@ -89,6 +95,25 @@ func (p *Pipeline) SetOutput(output map[string]any) { p.run.output = output }
 // DryRun reports whether this is [Executor.Validate].
 func (p *Pipeline) DryRun() bool { return p.run.dryRun }
 
+// StrategyName is the name of the strategy the call runs through.
+func (p *Pipeline) StrategyName() string { return p.run.strategy.name }
+
+// VersionHint is the caller's wish for a version, empty if there is none.
+func (p *Pipeline) VersionHint() string { return p.run.hint }
+
+// ArgumentKeys returns the names of the inputs, sorted, without the approval
+// token: all that access rules may know about the arguments (§6.1).
+func (p *Pipeline) ArgumentKeys() []string { return p.run.argumentKeys() }
+
+// ApprovalDemanded reports whether access rules demand approval, whatever the
+// module's annotations and the policy say.
+func (p *Pipeline) ApprovalDemanded() bool { return p.run.aclAsks }
+
+// DemandApproval makes the approval gate ask, as a rule of the access control
+// does; a step in the place of acl_check uses it. It has no effect behind the
+// gate.
+func (p *Pipeline) DemandApproval() { p.run.aclAsks = true }
+
 // Names of the eleven steps.
 const (
 	stepContext    = "context_creation"
@@ -113,15 +138,15 @@ func builtin(do func(*run, context.Context) error) func(context.Context, *Pipeli
 // standardSteps is the pipeline of §5.16 with its table of flags.
 func standardSteps() []*Step {
 	steps := []*Step{
-		{Name: stepContext, Pure: true, Description: "derives the callee's context", Run: builtin((*run).createContext)},
+		{Name: stepContext, Pure: true, Description: "derives the callee's context", Provides: []string{"context"}, Run: builtin((*run).createContext)},
 		{Name: stepGuard, Pure: true, Removable: true, Replaceable: true, Description: "bounds the call chain", Run: builtin((*run).guardCallChain)},
-		{Name: stepLookup, Pure: true, Description: "finds the module", Run: builtin((*run).lookUpModule)},
-		{Name: stepACL, Pure: true, Removable: true, Replaceable: true, Description: "asks the access rules", Run: builtin((*run).checkAccess)},
-		{Name: stepApproval, Removable: true, Replaceable: true, Description: "asks for approval", Run: builtin((*run).passApprovalGate)},
+		{Name: stepLookup, Pure: true, Description: "finds the module", Provides: []string{"module"}, Run: builtin((*run).lookUpModule)},
+		{Name: stepACL, Pure: true, Removable: true, Replaceable: true, Description: "asks the access rules", Provides: []string{"access_decision"}, Run: builtin((*run).checkAccess)},
+		{Name: stepApproval, Removable: true, Replaceable: true, Description: "asks for approval", Provides: []string{"approval"}, Run: builtin((*run).passApprovalGate)},
 		{Name: stepBefore, Removable: true, Description: "runs Before of the middleware", Run: builtin((*run).middlewareBefore)},
-		{Name: stepInputs, Pure: true, Removable: true, Replaceable: true, Description: "validates the inputs", Run: builtin((*run).validateInputs)},
-		{Name: stepExecute, Replaceable: true, Description: "runs the module", Run: builtin((*run).execute)},
-		{Name: stepOutput, Pure: true, Removable: true, Replaceable: true, Description: "validates the output", Run: builtin((*run).validateOutput)},
+		{Name: stepInputs, Pure: true, Removable: true, Replaceable: true, Description: "validates the inputs", Provides: []string{"validated_inputs"}, Run: builtin((*run).validateInputs)},
+		{Name: stepExecute, Replaceable: true, Description: "runs the module", Provides: []string{"output"}, Run: builtin((*run).execute)},
+		{Name: stepOutput, Pure: true, Removable: true, Replaceable: true, Description: "validates the output", Provides: []string{"validated_output"}, Run: builtin((*run).validateOutput)},
 		{Name: stepAfter, Removable: true, Description: "runs After of the middleware", Run: builtin((*run).middlewareAfter)},
 		{Name: stepReturn, Pure: true, Description: "returns the output", Run: builtin((*run).returnResult)},
 	}

@@ -9,19 +9,27 @@ import (
 // it, then give it to an executor, which takes a copy. It must not be changed
 // from two goroutines at once.
 type Strategy struct {
-	name       string
-	steps      []*Step
-	index      map[string]int
-	middleware []StepMiddleware
+	name        string
+	description string
+	steps       []*Step
+	index       map[string]int
+	middleware  []StepMiddleware
 }
 
-// presets lists what each preset leaves out of the standard one.
-var presets = map[string][]string{
-	standardPreset: nil,
-	"internal":     {stepACL, stepApproval},
-	"testing":      {stepACL, stepApproval, stepGuard},
-	"performance":  {stepBefore, stepAfter},
-	"minimal":      {stepGuard, stepACL, stepApproval, stepBefore, stepInputs, stepOutput, stepAfter},
+// preset is what a strategy leaves out of the standard one.
+type preset struct {
+	description string
+	without     []string
+}
+
+var presets = map[string]preset{
+	standardPreset: {"all eleven steps", nil},
+	"internal":     {"without access rules and approval", []string{stepACL, stepApproval}},
+	"testing":      {"without access rules, approval and call-chain guard", []string{stepACL, stepApproval, stepGuard}},
+	"performance":  {"without middleware", []string{stepBefore, stepAfter}},
+	"minimal": {"the four steps that cannot be removed", []string{
+		stepGuard, stepACL, stepApproval, stepBefore, stepInputs, stepOutput, stepAfter,
+	}},
 }
 
 // NewStrategy makes one of the presets: standard (all eleven steps), internal
@@ -31,14 +39,14 @@ var presets = map[string][]string{
 //
 // A preset without a gate switches that gate off, even where an access control
 // or approval handler is attached.
-func NewStrategy(preset string) (*Strategy, error) {
-	without, known := presets[preset]
+func NewStrategy(name string) (*Strategy, error) {
+	chosen, known := presets[name]
 	if !known {
-		return nil, NewError(CodeStrategyNotFound, "no strategy %q: there are standard, internal, testing, performance and minimal", preset)
+		return nil, NewError(CodeStrategyNotFound, "no strategy %q: there are standard, internal, testing, performance and minimal", name)
 	}
-	s := &Strategy{name: preset}
+	s := &Strategy{name: name, description: chosen.description}
 	for _, step := range standardSteps() {
-		if !slices.Contains(without, step.Name) {
+		if !slices.Contains(chosen.without, step.Name) {
 			s.steps = append(s.steps, step)
 		}
 	}
@@ -51,6 +59,13 @@ func (s *Strategy) Named(name string) *Strategy {
 	renamed := s.clone()
 	renamed.name = name
 	return renamed
+}
+
+// Described returns a copy with another description.
+func (s *Strategy) Described(description string) *Strategy {
+	described := s.clone()
+	described.description = description
+	return described
 }
 
 // Name is the strategy's name.
@@ -76,7 +91,7 @@ type StrategyInfo struct {
 
 // Info describes the strategy.
 func (s *Strategy) Info() StrategyInfo {
-	return StrategyInfo{Name: s.name, StepCount: len(s.steps), StepNames: s.StepNames()}
+	return StrategyInfo{Name: s.name, StepCount: len(s.steps), StepNames: s.StepNames(), Description: s.description}
 }
 
 // InsertAfter puts a step behind another one. It fails with STEP_NOT_FOUND for
@@ -100,6 +115,9 @@ func (s *Strategy) insert(anchor string, offset int, step Step) error {
 		return NewError(CodeStepNameDuplicate, "strategy %q has a step %q already", s.name, step.Name)
 	}
 	if err := s.provided(step, s.steps[:at+offset]); err != nil {
+		return err
+	}
+	if err := hardened(step); err != nil {
 		return err
 	}
 	step.builtin = false
@@ -133,7 +151,9 @@ func (s *Strategy) Remove(name string) error {
 }
 
 // Replace puts another step in a step's place, under the same name; it fails with
-// STEP_NOT_FOUND or STEP_NOT_REPLACEABLE. What may be done with the place stays.
+// STEP_NOT_FOUND or STEP_NOT_REPLACEABLE, and otherwise as [Strategy.InsertAfter].
+// What may be done with the place stays, and so does what it provides unless the
+// new step says otherwise.
 func (s *Strategy) Replace(name string, step Step) error {
 	at, known := s.index[name]
 	switch {
@@ -145,6 +165,12 @@ func (s *Strategy) Replace(name string, step Step) error {
 		return NewError(CodeInvalidInput, "a step needs Run")
 	}
 	step.Name, step.Removable, step.Replaceable, step.builtin = name, s.steps[at].Removable, true, false
+	if step.Provides == nil {
+		step.Provides = s.steps[at].Provides
+	}
+	if err := s.provided(step, s.steps[:at]); err != nil {
+		return err
+	}
 	if err := hardened(step); err != nil {
 		return err
 	}
@@ -170,6 +196,9 @@ func (s *Strategy) Configure(name string, config StepConfig) error {
 		return NewError(CodePipelineStepNotFound, "strategy %q has no step %q to configure", s.name, name)
 	}
 	step := *s.steps[at]
+	if isGate(name) && config.MatchModules != nil {
+		return errLimitedGate(name)
+	}
 	if config.MatchModules != nil {
 		step.MatchModules = slices.Clone(config.MatchModules)
 	}
@@ -189,19 +218,27 @@ func (s *Strategy) Configure(name string, config StepConfig) error {
 	return nil
 }
 
+// hardened checks what no step may be, and what a gate may not be.
 func hardened(step Step) error {
-	if step.Name != stepACL && step.Name != stepApproval {
+	if step.Timeout < 0 {
+		return NewError(CodeInvalidInput, "the timeout of step %q is %v: give a positive one, or zero for none", step.Name, step.Timeout)
+	}
+	if !isGate(step.Name) {
 		return nil
 	}
 	switch {
 	case step.IgnoreErrors:
 		return NewError(CodePipelineConfiguration, "errors of step %q cannot be ignored: it is a gate", step.Name)
 	case len(step.MatchModules) > 0:
-		return NewError(CodePipelineConfiguration, "step %q cannot be limited to some modules: it is a gate", step.Name)
+		return errLimitedGate(step.Name)
 	case step.Name == stepApproval && step.Pure:
 		return NewError(CodePipelineConfiguration, "step %q is not pure: it asks people", step.Name)
 	}
 	return nil
+}
+
+func errLimitedGate(name string) *Error {
+	return NewError(CodePipelineConfiguration, "step %q cannot be limited to some modules: it is a gate", name)
 }
 
 // AddStepMiddleware adds hooks around every step, in this order.
@@ -220,7 +257,7 @@ func (s *Strategy) wired(name string) bool {
 }
 
 func (s *Strategy) clone() *Strategy {
-	copied := &Strategy{name: s.name, steps: slices.Clone(s.steps), middleware: slices.Clone(s.middleware)}
+	copied := &Strategy{name: s.name, description: s.description, steps: slices.Clone(s.steps), middleware: slices.Clone(s.middleware)}
 	copied.reindex()
 	return copied
 }

@@ -23,12 +23,12 @@ const (
 // start-up and submits them again or fails them.
 //
 // All methods may be called concurrently. Errors of the store are passed on; one
-// without a code becomes TASK_STORE_UNAVAILABLE. While a task runs in the
+// without a code, and a panic, become TASK_STORE_UNAVAILABLE. While a task runs in the
 // background there is nobody to pass them to: they are logged, the task ends,
 // and its record stays as it was.
 type AsyncTaskManager struct {
 	executor  *Executor
-	store     TaskStore
+	store     guardedStore
 	logger    *slog.Logger
 	maxTasks  int
 	slots     chan struct{} // one for each running task
@@ -71,7 +71,7 @@ func NewAsyncTaskManager(executor *Executor, opts AsyncTaskOptions) (*AsyncTaskM
 		opts.Store = NewInMemoryTaskStore()
 	}
 	return &AsyncTaskManager{
-		executor: executor, store: opts.Store, logger: loggerOr(opts.Logger),
+		executor: executor, store: guardedStore{opts.Store}, logger: loggerOr(opts.Logger),
 		maxTasks:  intOr(opts.MaxTasks, DefaultMaxTasks),
 		slots:     make(chan struct{}, intOr(opts.MaxConcurrent, DefaultMaxConcurrentTasks)),
 		admission: newTaskLock(), foreign: newTaskLock(),
@@ -79,7 +79,7 @@ func NewAsyncTaskManager(executor *Executor, opts AsyncTaskOptions) (*AsyncTaskM
 }
 
 // Store returns the store of the manager.
-func (m *AsyncTaskManager) Store() TaskStore { return m.store }
+func (m *AsyncTaskManager) Store() TaskStore { return m.store.store }
 
 // Submit records a call as pending and runs it in the background, in turn with
 // the others. It returns the task's id as soon as the record is saved.
