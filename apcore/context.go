@@ -23,6 +23,7 @@ type Context struct {
 	chain    []string
 	identity *Identity
 	data     *Data
+	span     spanRef
 
 	redactedInputs map[string]any
 	redactedOutput map[string]any
@@ -82,6 +83,9 @@ func (c *Context) adoptTrace(parent *TraceParent, logger *slog.Logger) {
 		return
 	}
 	c.traceID = parent.TraceID
+	if parentIDPattern.MatchString(parent.ParentID) && !isRepeated(parent.ParentID, '0') {
+		c.span = spanRef{id: parent.ParentID, remote: true}
+	}
 	if parent.Flags != "" {
 		traceFlags.Set(c, parent.Flags)
 	}

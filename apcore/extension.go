@@ -48,9 +48,11 @@ type DiscoveredModule struct {
 	Module   Module
 }
 
-// SpanExporter takes finished spans of module calls.
+// SpanExporter takes finished spans of module calls from a [TracingMiddleware].
+// It is called concurrently, within the call, so it must return soon.
 type SpanExporter interface {
-	ExportSpan(ctx context.Context, span map[string]any) error
+	// ExportSpan never changes a call; its error is logged once until it works again.
+	ExportSpan(ctx context.Context, span Span) error
 }
 
 // ExtensionPoint names a place where a host is extended (apcore §11).

@@ -26,7 +26,7 @@ func (picky) ValidateModule(id string, _ apcore.Module) []string {
 
 type exporter struct{}
 
-func (*exporter) ExportSpan(context.Context, map[string]any) error { return nil }
+func (*exporter) ExportSpan(context.Context, apcore.Span) error { return nil }
 
 // tracing is a middleware that takes exporters.
 type tracing struct {

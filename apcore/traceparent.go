@@ -73,10 +73,12 @@ func parseTraceState(text string) [][2]string {
 
 // InjectTraceParent returns the headers "traceparent" and, if there is any
 // state, "tracestate" for an outgoing request of this context. An empty
-// parentID means the top span of the tracing stack, or else a random one;
+// parentID means the span of the running call, or else a random one;
 // anything but 16 lower-case hex digits fails with INVALID_PARENT_ID.
 func InjectTraceParent(c *Context, parentID string) (map[string]string, error) {
 	switch {
+	case parentID == "" && c.span.id != "" && !c.span.remote:
+		parentID = c.span.id
 	case parentID == "":
 		parentID = randomHex(8)
 	case !parentIDPattern.MatchString(parentID):
