@@ -35,6 +35,9 @@ func callWithSchema(t *testing.T, schema, inputs map[string]any) error {
 
 func failedPlaces(err error) []string {
 	found := []string{}
+	if err == nil {
+		return found
+	}
 	for _, item := range list(apcore.AsError(err).Details["errors"]) {
 		found = append(found, text(object(item)["path"])+" "+text(object(item)["keyword"]))
 	}
