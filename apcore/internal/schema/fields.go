@@ -5,6 +5,7 @@ import (
 	"reflect"
 	"slices"
 	"strings"
+	"unicode"
 )
 
 // field is a struct field as encoding/json sees it.
@@ -62,7 +63,7 @@ func directFields(e embedded) (fields []field, structs []embedded) {
 		inner := pointee(f.Type)
 		switch {
 		case tag == "-" || given == "-":
-		case f.Anonymous && name == "" && inner.Kind() == reflect.Struct:
+		case f.Anonymous && (name == "" || !isName(name)) && inner.Kind() == reflect.Struct:
 			structs = append(structs, embedded{typ: inner, index: index, pointer: e.pointer || inner != f.Type})
 		case f.IsExported():
 			fields = append(fields, newField(f, name, options, index, e.pointer))
@@ -81,6 +82,9 @@ func pointee(t reflect.Type) reflect.Type {
 
 func newField(f reflect.StructField, name, options string, index []int, mayLack bool) field {
 	option := strings.Split(options, ",")
+	if !isName(name) {
+		name = ""
+	}
 	made := field{
 		name: cmp.Or(name, f.Name), goName: f.Name, typ: f.Type, tag: f.Tag, index: index, tagged: name != "",
 		optional: mayLack || f.Type.Kind() == reflect.Pointer || slices.Contains(option, "omitempty") || slices.Contains(option, "omitzero"),
@@ -94,6 +98,14 @@ func newField(f reflect.StructField, name, options string, index []int, mayLack 
 		}
 	}
 	return made
+}
+
+// isName reports whether encoding/json takes a tag's text for a name; otherwise
+// the field keeps its own.
+func isName(text string) bool {
+	return !strings.ContainsFunc(text, func(r rune) bool {
+		return !unicode.IsLetter(r) && !unicode.IsDigit(r) && !strings.ContainsRune("!#$%&()*+-./:;<=>?@[]^_{|}~ ", r)
+	})
 }
 
 // dominant keeps one field for each name and puts them in writing order.
