@@ -46,7 +46,7 @@ func TestVersionHintReachesTheRegistry(t *testing.T) {
 		return map[string]any{"found": "two"}, nil
 	}, apcore.Spec{Description: "Looks up", Version: "2.0.0"}))
 	for hint, want := range map[string]string{"": `{"found":"two"}`, "^1.0.0": `{"found":true}`, "2.0.0": `{"found":"two"}`} {
-		request := durable.CallRequest{V: 1, ModuleID: "shop.lookup", Inputs: []byte(`{}`), Context: []byte(`{}`), CallID: "w/w/1", RequestedAt: noon, VersionHint: hint}
+		request := durable.CallRequest{V: 1, ModuleID: "shop.lookup", Inputs: []byte(`{}`), Context: []byte(anonymous), CallID: "w/w/1", RequestedAt: noon, VersionHint: hint}
 		result, err := w.invoker.Invoke(t.Context(), request, 1)
 		must(t, err)
 		if string(result.Output) != want {
@@ -58,7 +58,7 @@ func TestVersionHintReachesTheRegistry(t *testing.T) {
 			t.Errorf("hint %q: a second attempt ends with %v", hint, err)
 		}
 	}
-	request := durable.CallRequest{V: 1, ModuleID: "shop.lookup", Inputs: []byte(`{}`), Context: []byte(`{}`), CallID: "w/w/1", RequestedAt: noon, VersionHint: "9"}
+	request := durable.CallRequest{V: 1, ModuleID: "shop.lookup", Inputs: []byte(`{}`), Context: []byte(anonymous), CallID: "w/w/1", RequestedAt: noon, VersionHint: "9"}
 	if _, err := w.invoker.Invoke(t.Context(), request, 1); apcore.CodeOf(err) != apcore.CodeModuleNotFound {
 		t.Errorf("a version nobody has: %v", err)
 	}
