@@ -6,6 +6,7 @@ import (
 	"slices"
 
 	"go.temporal.io/sdk/activity"
+	"go.temporal.io/sdk/client"
 	"go.temporal.io/sdk/converter"
 	sdktemporal "go.temporal.io/sdk/temporal"
 	sdkworker "go.temporal.io/sdk/worker"
@@ -20,6 +21,11 @@ type Options struct {
 	durable.InvokerOptions
 	// Namer makes the persisted names.
 	Namer durable.Namer
+	// AuditSink takes the records of approvals; nil means runs make none.
+	AuditSink durable.AuditSink
+	// Client asks whether search attributes are registered; nil means that
+	// approvals are not shown in searches.
+	Client client.Client
 }
 
 // Activities hosts the modules of one executor. Its methods may be called
@@ -28,16 +34,21 @@ type Activities struct {
 	executor *apcore.Executor
 	invoker  *durable.Invoker
 	namer    durable.Namer
+	sink     durable.AuditSink
 }
 
 // New makes the activities of an executor. Errors are those of
 // [durable.NewInvoker].
 func New(executor *apcore.Executor, opts Options) (*Activities, error) {
+	opts.Audit = opts.AuditSink != nil
+	if opts.Client != nil {
+		opts.Listed = (&listing{client: opts.Client}).ready
+	}
 	invoker, err := durable.NewInvoker(executor, opts.InvokerOptions)
 	if err != nil {
 		return nil, err
 	}
-	return &Activities{executor: executor, invoker: invoker, namer: opts.Namer}, nil
+	return &Activities{executor: executor, invoker: invoker, namer: opts.Namer, sink: opts.AuditSink}, nil
 }
 
 // Registry is what activities are registered on: a worker, a plugin's registry,
@@ -48,13 +59,14 @@ type Registry interface {
 }
 
 // Register seals the executor's registry and registers one activity for each of
-// its modules, the catalog, and a dynamic activity that answers for modules this
+// its modules, the catalog, the audit, and a dynamic activity that answers for modules this
 // worker does not know.
 func (a *Activities) Register(registry Registry) {
 	a.executor.Registry().Seal("its activities were registered")
 	for _, id := range a.executor.Registry().IDs() {
 		registry.RegisterActivityWithOptions(a.call, activity.RegisterOptions{Name: a.namer.Unit(durable.OperationCall, id)})
 	}
+	registry.RegisterActivityWithOptions(a.audit, activity.RegisterOptions{Name: a.namer.Audit()})
 	registry.RegisterActivityWithOptions(a.catalog, activity.RegisterOptions{Name: a.namer.Catalog()})
 	registry.RegisterDynamicActivity(a.unknown, activity.DynamicRegisterOptions{})
 }

@@ -57,7 +57,7 @@ func TestRegister(t *testing.T) {
 	must(t, err)
 	r := &recorder{}
 	hosted.Register(r)
-	want := []string{"apcore/call/notify/email", "apcore/call/payments/refund", "apcore/catalog"}
+	want := []string{"apcore/audit", "apcore/call/notify/email", "apcore/call/payments/refund", "apcore/catalog"}
 	if slices.Sort(r.names); !slices.Equal(r.names, want) || r.dynamic != 1 {
 		t.Errorf("registered %q and %d dynamic, want %q and one", r.names, r.dynamic, want)
 	}

@@ -26,22 +26,29 @@ func persistedNames() map[string][]string {
 	return map[string][]string{
 		"activities": {
 			namer.Unit(durable.OperationCall, "payments.refund"), namer.Unit(durable.OperationStream, "payments.refund"),
-			namer.Unit(durable.OperationPreview, "payments.refund"), namer.Catalog(),
+			namer.Unit(durable.OperationPreview, "payments.refund"), namer.Catalog(), namer.Audit(),
 		},
 		"workflows":           {namer.ModuleCall()},
 		"signals_and_updates": {namer.Approval()},
 		"queries":             {namer.Approvals()},
 		"headers":             {durable.ContextHeader, "apcore-carry"},
 		"context_data":        {durable.IdempotencyKey, durable.AttemptKey},
-		"module_settings":     {durable.ModuleSettingsKey},
+		"module_settings":     {durable.ModuleSettingsKey, durable.ApprovalRulesKey},
+		"memo":                {durable.MemoApprovals},
 		"search_attributes": {
 			durable.SearchModuleID, durable.SearchPendingApprovals, durable.SearchState, durable.SearchApproverGroup, durable.SearchTaskStatus,
 		},
 		"error_types":     codes,
 		"approval_id":     {durable.ApprovalID("workflow/run/1", 0)},
-		"unit_statuses":   {string(durable.StatusCompleted), string(durable.StatusApprovalPending), string(durable.StatusNotAsked)},
+		"unit_statuses":   {string(durable.StatusCompleted), string(durable.StatusApprovalPending), string(durable.StatusNotAsked), string(durable.StatusDecisionRefused)},
 		"approval_states": {string(durable.ApprovalIsPending), string(durable.ApprovalIsApproved), string(durable.ApprovalIsRejected), string(durable.ApprovalIsTimeout), string(durable.ApprovalIsCancelled), string(durable.ApprovalIsWithdrawn)},
-		"retry_classes":   {string(durable.ClassSafe), string(durable.ClassIdempotent), string(durable.ClassAtMostOnce)},
+		"approval_kinds":  {string(durable.KindApproval), string(durable.KindOutcome)},
+		"verdicts":        {string(durable.OutcomeRetry), string(durable.OutcomeDone)},
+		"audit_events": {
+			string(durable.AuditRequested), string(durable.AuditEscalated), string(durable.AuditApproved), string(durable.AuditRejected),
+			string(durable.AuditExpired), string(durable.AuditCancelled), string(durable.AuditWithdrawn), string(durable.AuditExecuted),
+		},
+		"retry_classes": {string(durable.ClassSafe), string(durable.ClassIdempotent), string(durable.ClassAtMostOnce)},
 	}
 }
 

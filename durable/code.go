@@ -30,6 +30,11 @@ const (
 	CodeDecisionClosed apcore.Code = "DECISION_CLOSED"
 	// CodeDecisionInvalid: a decision lacks a field or has a wrong one.
 	CodeDecisionInvalid apcore.Code = "DECISION_INVALID"
+	// CodeDecisionForbidden: the approver may not decide about this call.
+	CodeDecisionForbidden apcore.Code = "DECISION_FORBIDDEN"
+	// CodeDecisionSignature: a decision is not signed by a key that the worker
+	// trusts, or not by this approver.
+	CodeDecisionSignature apcore.Code = "DECISION_SIGNATURE_INVALID"
 	// CodeRunClosed: the workflow has ended; details.status says how.
 	CodeRunClosed apcore.Code = "RUN_CLOSED"
 	// CodeRunNotFound: there is no such workflow.
@@ -64,6 +69,7 @@ const (
 var own = []apcore.Code{
 	CodeOutcomeUnknown, CodeNestedApproval, CodePayloadTooLarge, CodeTokenRefused,
 	CodeDecisionUnknown, CodeDecisionDuplicate, CodeDecisionLate, CodeDecisionClosed, CodeDecisionInvalid,
+	CodeDecisionForbidden, CodeDecisionSignature,
 	CodeRunClosed, CodeRunNotFound, CodeNoWorker,
 	CodeGrantMissing, CodeGrantSeal, CodeGrantApproval, CodeGrantCall, CodeGrantModule, CodeGrantVersion,
 	CodeGrantSchema, CodeGrantArguments, CodeGrantRequester, CodeGrantExpired,

@@ -2,6 +2,7 @@ package durable
 
 import (
 	"context"
+	"sync"
 
 	"github.com/apcore-temporal/apcore-temporal/apcore"
 )
@@ -9,8 +10,13 @@ import (
 // invocation is one attempt of a durable call while its module runs; it travels
 // in the context.Context, where no input of a caller can reach it.
 type invocation struct {
+	invoker *Invoker
 	request CallRequest
 	depth   int // of the directly invoked module's call chain
+
+	mu      sync.Mutex
+	equal   map[string]int // equal calls in process so far
+	waiting *Approval      // of the first call in process that went pending
 }
 
 type invocationKey struct{}
@@ -48,10 +54,10 @@ func (h *ApprovalHandler) RequestApproval(ctx context.Context, request *apcore.A
 	if inv == nil {
 		return refuse("a durable approval needs a durable call: this one was made outside a workflow"), nil
 	}
-	id := ApprovalID(inv.request.CallID, inv.request.Round)
 	if !inv.direct(request.Context) {
-		id = ApprovalID(inv.request.CallID+"\n"+request.ModuleID, request.Context.Depth())
+		return inv.nested(ctx, request)
 	}
+	id := ApprovalID(inv.request.CallID, inv.request.Round)
 	return &apcore.ApprovalResult{Status: apcore.ApprovalPending, ApprovalID: id}, nil
 }
 

@@ -2,7 +2,6 @@ package durable
 
 import (
 	"slices"
-	"strings"
 	"time"
 
 	"github.com/apcore-temporal/apcore-temporal/apcore"
@@ -62,7 +61,9 @@ func (b *Inbox) Open(approval Approval, now time.Time) {
 		if b.state.Approvals[at].Status == ApprovalIsPending {
 			return
 		}
-		approval.Ignored = b.state.Approvals[at].Ignored
+		if approval.Ignored == nil {
+			approval.Ignored = b.state.Approvals[at].Ignored
+		}
 		b.state.Approvals = slices.Delete(b.state.Approvals, at, at+1)
 	}
 	b.state.Approvals = append(b.state.Approvals, approval)
@@ -85,29 +86,31 @@ func (b *Inbox) takeEarly(id string) []Decision {
 
 // Check says whether a decision would be accepted, without changing anything.
 // It fails with DECISION_INVALID, DECISION_UNKNOWN_APPROVAL, DECISION_DUPLICATE,
-// DECISION_LATE or DECISION_CLOSED.
+// DECISION_LATE, DECISION_CLOSED or DECISION_FORBIDDEN.
 func (b *Inbox) Check(decision Decision, now time.Time) error {
-	if err := decision.validate(); err != nil {
+	at, kind := b.find(decision.ApprovalID), KindApproval
+	if at >= 0 {
+		kind = b.state.Approvals[at].Kind
+	}
+	if err := decision.validate(kind); err != nil && (at >= 0 || decision.Verdict == "") {
 		return err
 	}
-	at := b.find(decision.ApprovalID)
 	if at < 0 {
 		return newError(CodeDecisionUnknown, "there is no approval %q in this run", decision.ApprovalID).
 			WithDetail("approval_id", decision.ApprovalID)
 	}
-	return b.state.Approvals[at].accepts(now)
+	return b.state.Approvals[at].accepts(decision, now)
 }
 
 // Decide applies a decision, or notes why it does not and returns the error of
 // [Inbox.Check]. A decision about an unknown approval is kept as early.
 func (b *Inbox) Decide(decision Decision, now time.Time) error {
-	decision.DecidedAt = now
+	decision.DecidedAt, decision.Votes = now, nil
 	err := b.Check(decision, now)
 	at := b.find(decision.ApprovalID)
 	switch {
 	case err == nil:
-		approval := &b.state.Approvals[at]
-		approval.Status, approval.Decision = ApprovalState(decision.Status), &decision
+		b.state.Approvals[at].apply(decision)
 	case at >= 0:
 		b.state.Approvals[at].ignore(decision, err)
 	case apcore.CodeOf(err) == CodeDecisionUnknown:
@@ -134,12 +137,36 @@ func (b *Inbox) Expire(id string) bool { return b.close(id, ApprovalIsTimeout) }
 // Cancel ends a pending approval because its call was cancelled.
 func (b *Inbox) Cancel(id string) bool { return b.close(id, ApprovalIsCancelled) }
 
-// WithdrawAll ends everything that still waits, because the run ends.
-func (b *Inbox) WithdrawAll() {
-	for i := range b.state.Approvals {
-		b.close(b.state.Approvals[i].ApprovalID, ApprovalIsWithdrawn)
+// Rejoin adds an approval that a predecessor of this run opened, decided or not;
+// one that is here already stays as it is.
+func (b *Inbox) Rejoin(approval Approval) {
+	if b.find(approval.ApprovalID) < 0 {
+		b.state.Approvals = append(b.state.Approvals, approval)
 	}
 }
+
+// Escalate lets the second level decide a pending approval too; it reports
+// whether it still waited.
+func (b *Inbox) Escalate(id string) bool {
+	at := b.find(id)
+	if at < 0 || b.state.Approvals[at].Status != ApprovalIsPending {
+		return false
+	}
+	b.state.Approvals[at].Escalated = true
+	return true
+}
+
+// Get returns a copy of one approval.
+func (b *Inbox) Get(id string) (approval Approval, ok bool) {
+	at := b.find(id)
+	if at < 0 {
+		return Approval{}, false
+	}
+	return copyState(InboxState{Approvals: b.state.Approvals[at : at+1]}).Approvals[0], true
+}
+
+// Withdraw ends a pending approval because its run ends.
+func (b *Inbox) Withdraw(id string) bool { return b.close(id, ApprovalIsWithdrawn) }
 
 func (b *Inbox) close(id string, state ApprovalState) bool {
 	at := b.find(id)
@@ -163,61 +190,12 @@ func (b *Inbox) find(id string) int {
 	return slices.IndexFunc(b.state.Approvals, func(a Approval) bool { return a.ApprovalID == id })
 }
 
-func (d Decision) validate() error {
-	var missing []string
-	if d.ApprovalID == "" {
-		missing = append(missing, "approval_id is empty")
-	}
-	if d.Status != apcore.ApprovalApproved && d.Status != apcore.ApprovalRejected {
-		missing = append(missing, "status must be approved or rejected")
-	}
-	if strings.TrimSpace(d.ApprovedBy) == "" {
-		missing = append(missing, "approved_by must name who decides")
-	}
-	if len(d.Reason) > maxReasonLength {
-		missing = append(missing, "reason is longer than 4096 bytes")
-	}
-	if len(missing) > 0 {
-		return newError(CodeDecisionInvalid, "the decision is not valid: %s", strings.Join(missing, "; ")).
-			WithDetail("approval_id", d.ApprovalID)
-	}
-	return nil
-}
-
-// accepts says whether the approval can still be decided at this moment.
-func (a *Approval) accepts(now time.Time) error {
-	switch {
-	case a.Decision != nil:
-		return newError(CodeDecisionDuplicate, "approval %s was %s by %s before", a.ApprovalID, a.Decision.Status, a.Decision.ApprovedBy).
-			WithDetail("approval_id", a.ApprovalID).WithDetail("status", string(a.Status))
-	case a.Status == ApprovalIsTimeout, a.Status == ApprovalIsPending && a.expired(now):
-		return newError(CodeDecisionLate, "approval %s expired at %s", a.ApprovalID, a.Deadline.Format(time.RFC3339)).
-			WithDetail("approval_id", a.ApprovalID)
-	case a.Status != ApprovalIsPending:
-		return newError(CodeDecisionClosed, "approval %s no longer waits: it was %s", a.ApprovalID, a.Status).
-			WithDetail("approval_id", a.ApprovalID).WithDetail("status", string(a.Status))
-	default:
-		return nil
-	}
-}
-
-// expired: at the deadline itself it is too late.
-func (a *Approval) expired(now time.Time) bool {
-	return !a.Deadline.IsZero() && !now.Before(a.Deadline)
-}
-
-func (a *Approval) ignore(decision Decision, err error) {
-	if len(a.Ignored) >= maxIgnored {
-		return
-	}
-	a.Ignored = append(a.Ignored, IgnoredDecision{Decision: decision, Code: string(apcore.CodeOf(err)), Reason: apcore.AsError(err).Message})
-}
-
 // copyState copies as deep as the inbox itself changes anything.
 func copyState(state InboxState) InboxState {
 	copied := InboxState{Approvals: slices.Clone(state.Approvals), Early: slices.Clone(state.Early), Dropped: state.Dropped}
 	for i := range copied.Approvals {
 		copied.Approvals[i].Ignored = slices.Clone(copied.Approvals[i].Ignored)
+		copied.Approvals[i].Votes = slices.Clone(copied.Approvals[i].Votes)
 	}
 	return copied
 }

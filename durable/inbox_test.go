@@ -45,7 +45,7 @@ func TestInboxRefusals(t *testing.T) {
 		{name: "after the deadline", decision: decide("a", apcore.ApprovalApproved), at: noon.Add(time.Hour + 1), want: durable.CodeDecisionLate, status: durable.ApprovalIsPending},
 		{name: "expired", before: func(b *durable.Inbox) { b.Expire("a") }, decision: decide("a", apcore.ApprovalApproved), at: noon, want: durable.CodeDecisionLate, status: durable.ApprovalIsTimeout},
 		{name: "cancelled", before: func(b *durable.Inbox) { b.Cancel("a") }, decision: decide("a", apcore.ApprovalApproved), at: noon, want: durable.CodeDecisionClosed, status: durable.ApprovalIsCancelled},
-		{name: "withdrawn", before: func(b *durable.Inbox) { b.WithdrawAll() }, decision: decide("a", apcore.ApprovalApproved), at: noon, want: durable.CodeDecisionClosed, status: durable.ApprovalIsWithdrawn},
+		{name: "withdrawn", before: func(b *durable.Inbox) { b.Withdraw("a") }, decision: decide("a", apcore.ApprovalApproved), at: noon, want: durable.CodeDecisionClosed, status: durable.ApprovalIsWithdrawn},
 		{name: "decided before", before: func(b *durable.Inbox) { _ = b.Decide(decide("a", apcore.ApprovalRejected), noon) }, decision: decide("a", apcore.ApprovalApproved), at: noon, want: durable.CodeDecisionDuplicate, status: durable.ApprovalIsRejected},
 		{name: "in time", decision: decide("a", apcore.ApprovalApproved), at: noon.Add(time.Hour - 1), want: "", status: durable.ApprovalIsApproved},
 	} {

@@ -36,6 +36,17 @@ type InvokerOptions struct {
 	SealKey []byte
 	// MaxOutputBytes bounds a module's output as JSON; zero means 1 MiB.
 	MaxOutputBytes int
+	// Rules say who may decide and what happens meanwhile, for modules that do
+	// not say so themselves under x-approval; nil means anyone but the requester.
+	Rules *ApprovalRules
+	// ApproverKeys are the keys that may sign decisions, by key id. With any, a
+	// decision counts only under the signature of its approver.
+	ApproverKeys map[string]ApproverKey
+	// Audit makes runs report every step of an approval, see [AuditRecord].
+	Audit bool
+	// Listed says whether runs may show their approvals in what the server can
+	// search; nil means no. The engine's binding sets it.
+	Listed func(ctx context.Context) bool
 	// VerifyContext may refuse the context of a call before anything uses it: an
 	// error ends the call with ACL_DENIED, one that says it is retryable lets the
 	// call be tried again. nil believes what whoever started the workflow claims.
@@ -59,6 +70,12 @@ func NewInvoker(executor *apcore.Executor, opts InvokerOptions) (*Invoker, error
 	if opts.MaxOutputBytes < 0 {
 		return nil, newError(apcore.CodeInvalidInput, "InvokerOptions.MaxOutputBytes is %d: give a positive number, or zero for 1 MiB", opts.MaxOutputBytes)
 	}
+	if err := opts.Rules.validate(""); err != nil {
+		return nil, err
+	}
+	if err := validateKeys(opts.ApproverKeys); err != nil {
+		return nil, err
+	}
 	if opts.ApprovalTimeout == 0 {
 		opts.ApprovalTimeout = DefaultApprovalTimeout
 	}
@@ -79,6 +96,10 @@ func (i *Invoker) Invoke(ctx context.Context, request CallRequest, attempt int) 
 	if failure, ok := errors.AsType[*Failure](err); ok {
 		return nil, failure
 	}
+	var refused *refusal
+	if errors.As(err, &refused) {
+		return &CallResult{V: WireVersion, Status: StatusDecisionRefused, Refused: refused.decisions}, nil
+	}
 	if err != nil {
 		return nil, &Failure{Err: apcore.AsError(err).WithRetryable(new(false)), NotStarted: true}
 	}
@@ -90,7 +111,7 @@ func (i *Invoker) Invoke(ctx context.Context, request CallRequest, attempt int) 
 		ModuleID: request.ModuleID, Inputs: call.inputs, Context: call.context, VersionHint: i.hint(request),
 	})
 	if err != nil {
-		return i.unfinished(request, outcome, err)
+		return i.unfinished(ctx, call.invocation, outcome, err)
 	}
 	return i.completed(request, outcome, changedData(before, call.context))
 }
@@ -124,9 +145,12 @@ func (i *Invoker) prepare(ctx context.Context, request CallRequest, attempt int)
 	if err := i.redeem(request, call); err != nil {
 		return nil, err
 	}
+	if err := i.approveNested(request); err != nil {
+		return nil, err
+	}
 	call.context.Data().Set(IdempotencyKey, keyOf(request))
 	call.context.Data().Set(AttemptKey, attempt)
-	call.invocation = &invocation{request: request, depth: call.context.Depth() + 1}
+	call.invocation = &invocation{invoker: i, request: request, depth: call.context.Depth() + 1}
 	return call, nil
 }
 
@@ -176,94 +200,11 @@ func (i *Invoker) guardAttempt(request CallRequest, attempt int) error {
 	return OutcomeUnknown(request, "an earlier attempt may have run, and the module is neither readonly nor idempotent")
 }
 
-// redeem checks a resumed call's grant and puts the approval token in place.
-func (i *Invoker) redeem(request CallRequest, call *prepared) error {
-	if request.Decision == nil && request.Grant == nil {
-		return nil
-	}
-	if request.Decision == nil || request.Grant == nil {
-		return newError(CodeGrantMissing, "a resumed call needs both grant and decision")
-	}
-	definition := i.definition(request)
-	if definition == nil {
-		return nil // the executor answers with MODULE_NOT_FOUND
-	}
-	now, err := i.binding(request, definition.ModuleRef, call)
-	if err != nil {
-		return err
-	}
-	if err := request.Grant.check(now, *request.Decision, i.opts.SealKey); err != nil {
-		return err
-	}
-	call.inputs[apcore.ApprovalTokenKey] = request.Decision.ApprovalID
-	return nil
-}
-
-// binding is what an approval of this call, as it stands, would be bound to.
-func (i *Invoker) binding(request CallRequest, module apcore.ModuleRef, call *prepared) (Grant, error) {
-	digest, err := argumentsDigest(call.inputs, i.opts.SealKey)
-	return Grant{
-		CallID: request.CallID, Module: module, ArgumentsDigest: digest,
-		Requester: Requester(call.context.Identity()),
-	}, err
-}
-
 func keyOf(request CallRequest) string {
 	if request.IdempotencyKey != "" {
 		return request.IdempotencyKey
 	}
 	return request.CallID
-}
-
-// unfinished tells a pending approval from a failure.
-func (i *Invoker) unfinished(request CallRequest, outcome *apcore.Outcome, err error) (*CallResult, error) {
-	failure := i.classify(request, outcome, err)
-	if failure.Err.Code != apcore.CodeApprovalPending {
-		return nil, failure
-	}
-	if failure.Err.ModuleID() != request.ModuleID || outcome.Started {
-		return nil, &Failure{Err: nestedApproval(request, failure.Err), NotStarted: failure.NotStarted}
-	}
-	id, ok := apcore.PendingApproval(err)
-	if !ok {
-		return nil, failure
-	}
-	approval, err := i.issue(request, outcome, id)
-	if err != nil {
-		return nil, &Failure{Err: apcore.AsError(err), NotStarted: true}
-	}
-	return &CallResult{V: WireVersion, Status: StatusApprovalPending, Approval: approval, Module: outcome.Module}, nil
-}
-
-func nestedApproval(request CallRequest, inner *apcore.Error) *apcore.Error {
-	return newError(CodeNestedApproval, "module %q called module %q, which needs approval: an approval can be waited for only between calls of a workflow",
-		request.ModuleID, inner.ModuleID()).
-		WithDetail("module_id", request.ModuleID).WithDetail("pending_module_id", inner.ModuleID()).
-		WithSuggestion("call " + inner.ModuleID() + " from the workflow and pass its result on")
-}
-
-// issue makes the approval that the run shows and the grant inside it.
-func (i *Invoker) issue(request CallRequest, outcome *apcore.Outcome, id string) (*Approval, error) {
-	inputs, err := apcore.DecodeObject(request.Inputs)
-	if err != nil {
-		return nil, err
-	}
-	grant, err := i.binding(request, outcome.Module, &prepared{inputs: inputs, context: outcome.Context})
-	if err != nil {
-		return nil, err
-	}
-	grant.ApprovalID, grant.RequestedAt = id, request.RequestedAt
-	if timeout := i.approvalTimeout(request); timeout != NoDeadline {
-		grant.Deadline = request.RequestedAt.Add(timeout)
-	}
-	grant.Seal = grant.seal(i.opts.SealKey)
-	annotations := outcome.Annotations
-	annotations.RequiresApproval = true
-	approval := &Approval{
-		Grant: grant, Status: ApprovalIsPending, Description: outcome.Description, Annotations: annotations,
-		Arguments: outcome.Context.RedactedInputs(), CallerID: outcome.Context.CallerID(), Identity: outcome.Context.Identity(),
-	}
-	return approval, i.checkApproval(approval)
 }
 
 func (i *Invoker) approvalTimeout(request CallRequest) time.Duration {
@@ -313,5 +254,6 @@ func (i *Invoker) completed(request CallRequest, outcome *apcore.Outcome, data m
 	}
 	result := &CallResult{V: WireVersion, Status: StatusCompleted, Output: output, Module: outcome.Module}
 	result.setData(data)
+	i.noteChanges(request, result)
 	return result, nil
 }

@@ -54,7 +54,7 @@ func (e *stepEngine) Do(request durable.CallRequest) (durable.CallResult, error)
 }
 
 // AwaitDecision lets deciders come in any number and order, and time pass.
-func (e *stepEngine) AwaitDecision(approval durable.Approval) (durable.Decision, error) {
+func (e *stepEngine) AwaitDecision(_ durable.CallRequest, approval durable.Approval) (durable.Decision, error) {
 	e.inbox.Open(approval, e.now)
 	for range rapid.IntRange(0, 4).Draw(e.t, "moves") {
 		switch rapid.IntRange(0, 3).Draw(e.t, "move") {

@@ -38,6 +38,10 @@ const (
 	SearchState            = "ApcoreState"
 	SearchApproverGroup    = "ApcoreApproverGroup"
 	SearchTaskStatus       = "ApcoreTaskStatus"
+
+	// MemoApprovals is the memo key under which a run shows its pending approvals,
+	// a list of [ApprovalHead].
+	MemoApprovals = "apcore-approvals"
 )
 
 const defaultPrefix = "apcore"
@@ -86,6 +90,9 @@ func (n Namer) ParseUnit(unit string) (operation Operation, moduleID string, ok 
 
 // Catalog names the unit that lists the modules of a worker.
 func (n Namer) Catalog() string { return n.name("catalog") }
+
+// Audit names the unit that hands audit records to a sink.
+func (n Namer) Audit() string { return n.name("audit") }
 
 // Approval names the signal and the update that carry a [Decision].
 func (n Namer) Approval() string { return n.name("approval") }

@@ -74,6 +74,10 @@ type Policy struct {
 	ScheduleToClose time.Duration
 	// Heartbeat is how long the engine waits for a sign of life.
 	Heartbeat time.Duration
+	// Park lets [Run] ask an operator about an unknown outcome, at most for
+	// ParkTimeout; zero asks for ever.
+	Park        bool
+	ParkTimeout time.Duration
 }
 
 // Defaults of [Policy].

@@ -192,6 +192,8 @@ var verdicts = map[apcore.Code]row{
 	CodeDecisionLate:      {RepeatNever, StageOutside},
 	CodeDecisionClosed:    {RepeatNever, StageOutside},
 	CodeDecisionInvalid:   {RepeatNever, StageOutside},
+	CodeDecisionForbidden: {RepeatNever, StageOutside},
+	CodeDecisionSignature: {RepeatNever, StageOutside},
 	CodeRunClosed:         {RepeatNever, StageOutside},
 	CodeRunNotFound:       {RepeatNever, StageOutside},
 	CodeNoWorker:          {RepeatNever, StageOutside},

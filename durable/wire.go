@@ -44,6 +44,8 @@ type CallRequest struct {
 	Grant *Grant `json:"grant,omitempty"`
 	// Decision is the approver's word; only on resume.
 	Decision *Decision `json:"decision,omitempty"`
+	// Nested are the decided approvals of calls that the module makes in process.
+	Nested []NestedGrant `json:"nested,omitempty"`
 }
 
 // Status says how a unit ended without failing.
@@ -56,6 +58,9 @@ const (
 	// StatusNotAsked answers a unit that was to ask only: this worker has nobody
 	// to ask, or the module needs no approval here. The call goes on without.
 	StatusNotAsked Status = "not_asked"
+	// StatusDecisionRefused answers a resumed call whose decision does not count:
+	// the module did not run, and the approval waits on.
+	StatusDecisionRefused Status = "decision_refused"
 )
 
 // CallResult is what comes back.
@@ -66,39 +71,15 @@ type CallResult struct {
 	Output json.RawMessage `json:"output,omitempty"`
 	// Approval is what waits for a decision; only when pending.
 	Approval *Approval `json:"approval,omitempty"`
+	// Refused says which decisions do not count, and why; only when refused.
+	Refused []IgnoredDecision `json:"refused,omitempty"`
+	// ArgumentsDigest is the digest of the arguments that ran; only when an
+	// approver changed them.
+	ArgumentsDigest string `json:"arguments_digest,omitempty"`
 	// Data holds the public context data that the call added or changed.
 	Data map[string]json.RawMessage `json:"data,omitempty"`
 	// Module says what ran or wants to run.
 	Module apcore.ModuleRef `json:"module"`
-}
-
-// Decision is an approver's word on one [Approval]. The zero value is never an
-// approval.
-type Decision struct {
-	ApprovalID string                `json:"approval_id"`
-	Status     apcore.ApprovalStatus `json:"status"`
-	// ApprovedBy names who decided; required.
-	ApprovedBy string `json:"approved_by"`
-	Reason     string `json:"reason,omitempty"`
-	Metadata   Object `json:"metadata,omitempty"`
-	// DecidedAt is set by the run that accepts the decision, in its own time.
-	DecidedAt time.Time `json:"decided_at,omitzero"`
-}
-
-// Grant is what a decision is bound to. It serves one logical call: its own
-// retries and nothing else.
-type Grant struct {
-	ApprovalID      string           `json:"approval_id"`
-	CallID          string           `json:"call_id"`
-	Module          apcore.ModuleRef `json:"module"`
-	ArgumentsDigest string           `json:"arguments_digest"`
-	// Requester is "<identity type>:<identity id>", empty for nobody known.
-	Requester   string    `json:"requester"`
-	RequestedAt time.Time `json:"requested_at"`
-	// Deadline is the last moment a decision counts, exclusive.
-	Deadline time.Time `json:"deadline,omitzero"`
-	// Seal is an HMAC over the rest, empty when the worker has no key.
-	Seal string `json:"seal,omitempty"`
 }
 
 // Object is a JSON object; what is read into it keeps the digits of its numbers
@@ -117,38 +98,4 @@ func (o *Object) UnmarshalJSON(text []byte) error {
 	}
 	*o = object
 	return nil
-}
-
-// ApprovalState is where an [Approval] stands.
-type ApprovalState string
-
-// Only pending can change.
-const (
-	ApprovalIsPending   ApprovalState = "pending"
-	ApprovalIsApproved  ApprovalState = "approved"
-	ApprovalIsRejected  ApprovalState = "rejected"
-	ApprovalIsTimeout   ApprovalState = "timeout"
-	ApprovalIsCancelled ApprovalState = "cancelled"
-	ApprovalIsWithdrawn ApprovalState = "withdrawn"
-)
-
-// Approval is what an approver sees. Arguments are redacted.
-type Approval struct {
-	Grant
-	Description string             `json:"description"`
-	Arguments   Object             `json:"arguments"`
-	Annotations apcore.Annotations `json:"annotations"`
-	CallerID    string             `json:"caller_id,omitempty"`
-	Identity    *apcore.Identity   `json:"identity,omitempty"`
-	Status      ApprovalState      `json:"status"`
-	Decision    *Decision          `json:"decision,omitempty"`
-	// Ignored lists decisions that came too late or made no sense.
-	Ignored []IgnoredDecision `json:"ignored,omitempty"`
-}
-
-// IgnoredDecision is a decision that changed nothing, and why.
-type IgnoredDecision struct {
-	Decision Decision `json:"decision"`
-	Code     string   `json:"code"`
-	Reason   string   `json:"reason"`
 }

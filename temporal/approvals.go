@@ -8,6 +8,7 @@ import (
 	enumspb "go.temporal.io/api/enums/v1"
 	"go.temporal.io/api/serviceerror"
 	"go.temporal.io/sdk/client"
+	"go.temporal.io/sdk/converter"
 
 	"github.com/apcore-temporal/apcore-temporal/apcore"
 	"github.com/apcore-temporal/apcore-temporal/durable"
@@ -32,6 +33,9 @@ type ApprovalsOptions struct {
 	Timeout time.Duration
 	// Namer makes the persisted names.
 	Namer durable.Namer
+	// DataConverter reads what the server lists; it must be the client's. Nil
+	// means the SDK's default.
+	DataConverter converter.DataConverter
 }
 
 const defaultAnswerTimeout = 10 * time.Second
@@ -47,6 +51,9 @@ func NewApprovals(c client.Client, opts ApprovalsOptions) (*Approvals, error) {
 	}
 	if opts.Timeout == 0 {
 		opts.Timeout = defaultAnswerTimeout
+	}
+	if opts.DataConverter == nil {
+		opts.DataConverter = converter.GetDefaultDataConverter()
 	}
 	return &Approvals{client: c, opts: opts}, nil
 }

@@ -108,6 +108,8 @@ type call struct {
 	settings durable.Settings
 	local    bool
 	summary  string
+	// adopted is the call of a predecessor that this one continues.
+	adopted *durable.Carried
 }
 
 // prepare does everything that can fail before anything is scheduled.
@@ -133,7 +135,7 @@ func prepare(ctx workflow.Context, moduleID string, in any) (*call, error) {
 		return nil, err
 	}
 	settings := opts.over(entry.settings)
-	return &call{
+	c := &call{
 		state: s,
 		request: durable.CallRequest{
 			V: durable.WireVersion, ModuleID: moduleID, Inputs: inputs, Context: contextWire,
@@ -145,7 +147,9 @@ func prepare(ctx workflow.Context, moduleID string, in any) (*call, error) {
 		settings: settings,
 		local:    s.runsLocally(ctx, moduleID, opts.execution(), settings.Execution),
 		summary:  shorten(entry.description),
-	}, nil
+	}
+	c.adopted, err = s.adopt(c.request)
+	return c, err
 }
 
 // encodeInputs writes inputs as a JSON object, so that what cannot be written
@@ -175,7 +179,7 @@ func encodeInputs(moduleID string, in any, limit int) (json.RawMessage, error) {
 }
 
 func (c *call) run(ctx workflow.Context) (*durable.CallResult, error) {
-	result, err := durable.Run(&engine{ctx: ctx, call: c}, c.request, c.policy)
+	result, err := c.durable(&engine{ctx: ctx, call: c, rejoin: c.adopted != nil})
 	if err != nil {
 		return nil, err
 	}
@@ -185,13 +189,35 @@ func (c *call) run(ctx workflow.Context) (*durable.CallResult, error) {
 	return &result, nil
 }
 
+func (c *call) durable(e *engine) (durable.CallResult, error) {
+	if c.adopted != nil {
+		return durable.Resume(e, c.request, *c.adopted, c.policy)
+	}
+	return durable.Run(e, c.request, c.policy)
+}
+
 // engine is Temporal for one call.
 type engine struct {
 	ctx  workflow.Context
 	call *call
+	// rejoin says that the next approval is one that a predecessor opened.
+	rejoin bool
 }
 
 func (e *engine) Do(request durable.CallRequest) (durable.CallResult, error) {
+	s := e.call.state
+	s.running++
+	defer func() { s.running-- }()
+	result, err := e.unit(request)
+	if request.Decision != nil && result.Status != durable.StatusDecisionRefused {
+		if approval, ok := s.desk.inbox.Get(request.Decision.ApprovalID); ok {
+			s.audit.record(e.ctx, durable.AuditExecution(approval, result, err, e.Now()))
+		}
+	}
+	return result, err
+}
+
+func (e *engine) unit(request durable.CallRequest) (durable.CallResult, error) {
 	policy := e.call.policy.For(request)
 	var result durable.CallResult
 	if err := e.schedule(request, policy).Get(e.ctx, &result); err != nil {
@@ -210,8 +236,12 @@ func (e *engine) schedule(request durable.CallRequest, policy durable.Policy) wo
 	return workflow.ExecuteActivity(ctx, unit, request)
 }
 
-func (e *engine) AwaitDecision(approval durable.Approval) (durable.Decision, error) {
-	return e.call.state.desk.await(e.ctx, approval)
+func (e *engine) AwaitDecision(request durable.CallRequest, approval durable.Approval) (durable.Decision, error) {
+	s, rejoin := e.call.state, e.rejoin
+	e.rejoin = false
+	w := s.wait(request, approval.ApprovalID)
+	defer s.waited(w)
+	return s.desk.await(e.ctx, approval, rejoin)
 }
 
 func (e *engine) Sleep(d time.Duration) error {

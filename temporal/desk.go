@@ -15,10 +15,12 @@ import (
 // desk is the approvals inbox of one run with its doors: the signal and the
 // update that bring decisions, the query that lists, and the deadlines.
 type desk struct {
+	state   *state
 	inbox   *durable.Inbox
 	waits   []*wait
 	changed workflow.Channel
 	signals workflow.ReceiveChannel
+	shown   string // what was published last
 }
 
 // wait is one call that waits for one approval.
@@ -32,8 +34,13 @@ type wait struct {
 
 func newDesk(ctx workflow.Context, s *state, inherited durable.InboxState) *desk {
 	names := s.opts.Namer
+	inbox := durable.NewInbox(inherited)
+	for _, c := range s.inherited {
+		inbox.Rejoin(c.Approval)
+	}
 	return &desk{
-		inbox:   durable.NewInbox(inherited),
+		state:   s,
+		inbox:   inbox,
 		changed: workflow.NewBufferedChannel(ctx, 1),
 		signals: workflow.GetSignalChannel(ctx, names.Approval()),
 	}
@@ -79,6 +86,7 @@ func (d *desk) listen(ctx workflow.Context) {
 				selector.AddFuture(w.expiry, func(f workflow.Future) { d.onExpiry(ctx, w, f) })
 			}
 		}
+		d.publish(ctx)
 		waited = !selector.HasPending()
 		selector.Select(ctx)
 	}
@@ -93,7 +101,7 @@ func (d *desk) onSignal(ctx workflow.Context, raw converter.RawValue, first bool
 		workflow.GetLogger(ctx).Warn("apcore: a signal carries no decision and is ignored", "error", err)
 		return
 	}
-	if err := d.decide(decision, d.arrival(ctx, decision.ApprovalID, first)); err != nil {
+	if err := d.decide(ctx, decision, d.arrival(ctx, decision.ApprovalID, first)); err != nil {
 		workflow.GetLogger(ctx).Info("apcore: a decision changes nothing", "approval_id", decision.ApprovalID, "error", err)
 	}
 }
@@ -120,23 +128,37 @@ func (d *desk) validateUpdate(ctx workflow.Context, decision durable.Decision) e
 }
 
 func (d *desk) onUpdate(ctx workflow.Context, decision durable.Decision) error {
-	return workflowError(d.decide(decision, workflow.Now(ctx)))
+	return workflowError(d.decide(ctx, decision, workflow.Now(ctx)))
 }
 
-func (d *desk) decide(decision durable.Decision, now time.Time) error {
+// decide wakes the call unless the decision was one vote of several.
+func (d *desk) decide(ctx workflow.Context, decision durable.Decision, now time.Time) error {
 	if err := d.inbox.Decide(decision, now); err != nil {
 		return err
 	}
-	d.wake(decision.ApprovalID)
+	if _, decided := d.inbox.Decision(decision.ApprovalID); decided {
+		d.state.audit.ended(ctx, decision.ApprovalID)
+		d.wake(decision.ApprovalID)
+	}
 	return nil
 }
 
-func (d *desk) onExpiry(_ workflow.Context, w *wait, expiry workflow.Future) {
+func (d *desk) onExpiry(ctx workflow.Context, w *wait, expiry workflow.Future) {
 	if !expiry.IsReady() || d.find(w.id) != w {
 		return
 	}
 	d.inbox.Expire(w.id)
+	d.state.audit.ended(ctx, w.id)
 	d.wake(w.id)
+}
+
+func (d *desk) withdrawAll(ctx workflow.Context) {
+	for _, approval := range d.inbox.List() {
+		if approval.Status == durable.ApprovalIsPending {
+			d.inbox.Withdraw(approval.ApprovalID)
+			d.state.audit.ended(ctx, approval.ApprovalID)
+		}
+	}
 }
 
 // wake ends a wait: its timer is stopped and its call goes on.
@@ -147,31 +169,50 @@ func (d *desk) wake(id string) {
 	}
 }
 
-// await opens an approval and blocks until it is decided, expires, or the call
-// is cancelled.
-func (d *desk) await(ctx workflow.Context, approval durable.Approval) (durable.Decision, error) {
-	w := d.enter(ctx, approval)
-	if w == nil { // an early decision was waiting
+// await opens an approval, or rejoins one that a predecessor opened, and blocks
+// until it is decided, expires, or the call is cancelled.
+func (d *desk) await(ctx workflow.Context, approval durable.Approval, rejoin bool) (durable.Decision, error) {
+	w := d.enter(ctx, approval, rejoin)
+	if w == nil { // a decision was waiting
 		return d.outcome(ctx, approval)
 	}
 	workflow.SetCurrentDetails(ctx, d.summary())
-	selector := workflow.NewSelector(ctx)
-	selector.AddReceive(w.done, func(c workflow.ReceiveChannel, _ bool) { c.ReceiveAsync(nil) })
-	selector.AddReceive(ctx.Done(), func(workflow.ReceiveChannel, bool) {
-		d.inbox.Cancel(w.id)
-		d.remove(w)
-	})
-	selector.Select(ctx)
+	reminders := d.reminders(ctx, approval, rejoin)
+	for open := true; open; {
+		selector := workflow.NewSelector(ctx)
+		selector.AddReceive(w.done, func(c workflow.ReceiveChannel, _ bool) {
+			c.ReceiveAsync(nil)
+			open = false
+		})
+		selector.AddReceive(ctx.Done(), func(workflow.ReceiveChannel, bool) {
+			if d.inbox.Cancel(w.id) {
+				d.state.audit.ended(ctx, w.id)
+			}
+			d.remove(w)
+			open = false
+		})
+		reminders.addTo(selector)
+		selector.Select(ctx)
+	}
+	reminders.stop()
 	workflow.SetCurrentDetails(ctx, d.summary())
 	return d.outcome(ctx, approval)
 }
 
 // enter registers a wait with its deadline timer; nil means it is decided
 // already.
-func (d *desk) enter(ctx workflow.Context, approval durable.Approval) *wait {
+func (d *desk) enter(ctx workflow.Context, approval durable.Approval, rejoin bool) *wait {
 	now := workflow.Now(ctx)
-	d.inbox.Open(approval, now)
+	if rejoin {
+		d.inbox.Rejoin(approval)
+	} else {
+		d.inbox.Open(approval, now)
+		d.state.audit.event(ctx, durable.AuditRequested, approval.ApprovalID)
+	}
 	if _, decided := d.inbox.Decision(approval.ApprovalID); decided {
+		if !rejoin {
+			d.state.audit.ended(ctx, approval.ApprovalID)
+		}
 		return nil
 	}
 	w := &wait{id: approval.ApprovalID, deadline: approval.Deadline, stop: func() {}, done: workflow.NewBufferedChannel(ctx, 1)}
@@ -232,10 +273,17 @@ func (d *desk) summary() string {
 	text := ""
 	for _, approval := range d.inbox.List() {
 		if approval.Status == durable.ApprovalIsPending {
-			text += fmt.Sprintf("- waits for approval `%s` of **%s**%s\n", approval.ApprovalID, approval.Module.ID, until(approval.Deadline))
+			text += fmt.Sprintf("- waits for %s `%s` of **%s**%s\n", question(approval.Kind), approval.ApprovalID, approval.Module.ID, until(approval.Deadline))
 		}
 	}
 	return text
+}
+
+func question(kind durable.ApprovalKind) string {
+	if kind == durable.KindOutcome {
+		return "a verdict on"
+	}
+	return "approval"
 }
 
 func until(deadline time.Time) string {

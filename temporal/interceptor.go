@@ -90,9 +90,7 @@ func (i *inbound) ExecuteWorkflow(ctx workflow.Context, in *interceptor.ExecuteW
 		return nil, err
 	}
 	result, err := i.Next.ExecuteWorkflow(ctx, in)
-	s.desk.drain(ctx)
-	s.desk.inbox.WithdrawAll()
-	return result, workflowError(err)
+	return result, workflowError(s.end(ctx, err))
 }
 
 // outbound passes the run's context to children and successors.
@@ -102,15 +100,23 @@ type outbound struct {
 
 func (o *outbound) ExecuteChildWorkflow(ctx workflow.Context, childType string, args ...any) workflow.ChildWorkflowFuture {
 	if s, err := stateOf(ctx); err == nil {
-		writeHeader(interceptor.WorkflowHeader(ctx), s.contextWire(), nil)
+		writeHeader(interceptor.WorkflowHeader(ctx), s.contextWire())
 	}
 	return o.Next.ExecuteChildWorkflow(ctx, childType, args...)
 }
 
+// NewContinueAsNewError waits for the calls that are running, so that none is
+// lost or made twice, and hands over those that wait for a decision.
 func (o *outbound) NewContinueAsNewError(ctx workflow.Context, fn any, args ...any) error {
-	if s, err := stateOf(ctx); err == nil {
-		s.desk.drain(ctx)
-		writeHeader(interceptor.WorkflowHeader(ctx), s.contextWire(), &durable.InboxState{Early: s.desk.inbox.State().Early})
+	s, err := stateOf(ctx)
+	if err != nil {
+		return o.Next.NewContinueAsNewError(ctx, fn, args...)
+	}
+	if err := s.settle(ctx); err != nil {
+		return err
+	}
+	if err := s.handOver(ctx, interceptor.WorkflowHeader(ctx)); err != nil {
+		return local(ctx, err)
 	}
 	return o.Next.NewContinueAsNewError(ctx, fn, args...)
 }
@@ -140,25 +146,16 @@ func (c *clientOutbound) SignalWithStartWorkflow(ctx context.Context, in *interc
 
 func announce(ctx context.Context) {
 	if c, ok := ctx.Value(contextKey{}).(*apcore.Context); ok && c != nil {
-		writeHeader(interceptor.Header(ctx), c.Serialize(), nil)
+		writeHeader(interceptor.Header(ctx), c.Serialize())
 	}
 }
 
-// carryHeader takes undecided decisions into a successor run.
-const carryHeader = "apcore-carry"
-
-func writeHeader(header map[string]*commonpb.Payload, contextWire map[string]any, inbox *durable.InboxState) {
+func writeHeader(header map[string]*commonpb.Payload, contextWire map[string]any) {
 	if header == nil {
 		return
 	}
 	if payload, err := converter.GetDefaultDataConverter().ToPayload(contextWire); err == nil {
 		header[durable.ContextHeader] = payload
-	}
-	if inbox == nil || len(inbox.Early) == 0 {
-		return
-	}
-	if payload, err := converter.GetDefaultDataConverter().ToPayload(inbox); err == nil {
-		header[carryHeader] = payload
 	}
 }
 
@@ -174,8 +171,11 @@ func readHeader(header map[string]*commonpb.Payload) (*carried, error) {
 		c.context = object
 	}
 	if payload, ok := header[carryHeader]; ok {
-		if err := converter.GetDefaultDataConverter().FromPayload(payload, &c.inbox); err != nil {
+		if err := converter.GetDefaultDataConverter().FromPayload(payload, &c.carry); err != nil {
 			return nil, apcore.NewError(apcore.CodeInvalidInput, "header %s cannot be read: %w", carryHeader, err)
+		}
+		if c.carry.V > durable.WireVersion {
+			return nil, apcore.NewError(apcore.CodeInvalidInput, "header %s has version %d, this worker reads up to %d: update the worker", carryHeader, c.carry.V, durable.WireVersion)
 		}
 	}
 	return c, nil

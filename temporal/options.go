@@ -61,6 +61,13 @@ type CallOptions struct {
 	IdempotencyKey string
 	// VersionHint names a wanted version of the module.
 	VersionHint string
+	// ParkUnknownOutcome makes a call whose outcome is unknown wait for an
+	// operator's verdict (retry, done with this output, fail) instead of failing
+	// with OUTCOME_UNKNOWN. The question is answered like an approval.
+	ParkUnknownOutcome bool
+	// ParkTimeout bounds that wait, after which the call fails with
+	// OUTCOME_UNKNOWN; zero waits for ever.
+	ParkTimeout time.Duration
 }
 
 type callOptionsKey struct{}
@@ -111,6 +118,9 @@ func (o CallOptions) check(moduleID string, class durable.Class) error {
 	if o.ApprovalTimeout < 0 && o.ApprovalTimeout != durable.NoDeadline {
 		return badOption(moduleID, "ApprovalTimeout is "+o.ApprovalTimeout.String()+": give zero for the worker's, NoDeadline for none or a positive one")
 	}
+	if o.ParkTimeout < 0 {
+		return badOption(moduleID, "ParkTimeout is "+o.ParkTimeout.String()+": give zero to wait for ever or a positive one")
+	}
 	if text := o.IdempotencyKey; len(text) > maxKey || !utf8.ValidString(text) {
 		return badOption(moduleID, "IdempotencyKey is a text of "+strconv.Itoa(len(text))+" bytes: give UTF-8 of at most "+strconv.Itoa(maxKey))
 	}
@@ -146,7 +156,9 @@ func (o CallOptions) policy(base durable.Policy, settings durable.Settings) dura
 	if o.AcceptRepeatedEffects {
 		base = base.Accept()
 	}
-	return settings.Apply(base)
+	policy := settings.Apply(base)
+	policy.Park, policy.ParkTimeout = o.ParkUnknownOutcome, o.ParkTimeout
+	return policy
 }
 
 func (o CallOptions) approvalTimeoutMS() int64 {

@@ -23,6 +23,14 @@ type state struct {
 	desk    *desk
 	// locals remembers for this run where the units of modules run.
 	locals map[string]bool
+	audit  *auditor
+	// running counts units under way, waiting are the calls that wait for a
+	// decision, in the order in which they began to.
+	running int
+	waiting []*waiting
+	// inherited are calls that the predecessor left waiting and that this run has
+	// not made again yet.
+	inherited []durable.Carried
 }
 
 type stateKey struct{}
@@ -48,7 +56,9 @@ func newState(ctx workflow.Context, opts Options, inherited *carried) *state {
 	if data, ok := s.context["data"].(map[string]any); ok {
 		s.data = data
 	}
-	s.desk = newDesk(ctx, s, inherited.inbox)
+	s.inherited = inherited.carry.Calls
+	s.audit = &auditor{state: s}
+	s.desk = newDesk(ctx, s, inherited.carry.InboxState)
 	return s
 }
 
@@ -89,5 +99,5 @@ func wrap(text json.RawMessage) []byte { return []byte(`{"v":` + string(text) + 
 // carried is what a run takes over from its client or its predecessor.
 type carried struct {
 	context map[string]any
-	inbox   durable.InboxState
+	carry   durable.Carry
 }

@@ -4,6 +4,7 @@ import (
 	"context"
 	"strings"
 
+	"go.temporal.io/sdk/client"
 	"go.temporal.io/sdk/interceptor"
 	sdktemporal "go.temporal.io/sdk/temporal"
 	sdkworker "go.temporal.io/sdk/worker"
@@ -29,6 +30,13 @@ type PluginOptions struct {
 	// approval and the executor has no handler: such modules then run without
 	// anybody being asked.
 	AllowMissingApprovalHandler bool
+	// AuditSink takes a record of every step of every approval; nil means none are
+	// made. Records come at least once each, with an id that tells repeats.
+	AuditSink durable.AuditSink
+	// Client lets runs show their approvals in searches, once the search attributes
+	// of [temporal.SearchAttributes] are registered; nil means they never do. [New]
+	// sets it.
+	Client client.Client
 }
 
 // NewPlugin wires a client, its workers and a replayer for apcore: activities of
@@ -36,8 +44,8 @@ type PluginOptions struct {
 // prepares workflows. It seals the executor's registry.
 //
 // It fails with CONFIG_INVALID when a module needs approval and there is no
-// handler (a nil pointer counts as none), or when a module's x-temporal settings
-// make no sense, and with the errors of the parts.
+// handler (a nil pointer counts as none), or when a module's x-temporal settings or
+// x-approval rules make no sense, and with the errors of the parts.
 func NewPlugin(executor *apcore.Executor, opts PluginOptions) (*sdktemporal.SimplePlugin, error) {
 	if executor == nil {
 		return nil, apcore.NewError(apcore.CodeInvalidInput, "a worker needs an executor")
@@ -46,11 +54,14 @@ func NewPlugin(executor *apcore.Executor, opts PluginOptions) (*sdktemporal.Simp
 	if err := checkGate(executor, opts); err != nil {
 		return nil, err
 	}
+	if err := checkRules(executor); err != nil {
+		return nil, err
+	}
 	catalog, err := temporal.NewCatalog(executor)
 	if err != nil {
 		return nil, err
 	}
-	hosted, err := activities.New(executor, activities.Options{InvokerOptions: opts.Invoker, Namer: opts.Namer})
+	hosted, err := activities.New(executor, activities.Options{InvokerOptions: opts.Invoker, Namer: opts.Namer, AuditSink: opts.AuditSink, Client: opts.Client})
 	if err != nil {
 		return nil, err
 	}
@@ -78,6 +89,18 @@ type workflowRegistry interface {
 
 func registerWorkflows(registry workflowRegistry, names durable.Namer) {
 	registry.RegisterWorkflowWithOptions(workflows.ModuleCall, workflow.RegisterOptions{Name: names.ModuleCall()})
+}
+
+// checkRules finds approval rules that make no sense before anything polls.
+func checkRules(executor *apcore.Executor) error {
+	for _, id := range executor.Registry().IDs() {
+		if definition := executor.Registry().Definition(id); definition != nil {
+			if _, err := durable.RulesOf(definition); err != nil {
+				return err
+			}
+		}
+	}
+	return nil
 }
 
 // checkGate keeps a gate from vanishing because a line of wiring is missing.

@@ -50,6 +50,9 @@ func New(c client.Client, queue string, executor *apcore.Executor, opts Options)
 	case opts.StopTimeout < 0:
 		return nil, apcore.NewError(apcore.CodeInvalidInput, "Options.StopTimeout is %v: give zero for %v or a positive one", opts.StopTimeout, DefaultStopTimeout)
 	}
+	if opts.Client == nil {
+		opts.Client = c
+	}
 	plugin, err := NewPlugin(executor, opts.PluginOptions)
 	if err != nil {
 		return nil, err

@@ -143,7 +143,7 @@ func (e *engine) Sleep(d time.Duration) error {
 	}
 }
 
-func (e *engine) AwaitDecision(approval durable.Approval) (durable.Decision, error) {
+func (e *engine) AwaitDecision(_ durable.CallRequest, approval durable.Approval) (durable.Decision, error) {
 	e.open(approval)
 	var expired <-chan time.Time
 	if !approval.Deadline.IsZero() {
