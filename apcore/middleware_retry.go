@@ -68,8 +68,8 @@ type RetryOptions struct {
 // second budget. The count never leaves the process.
 //
 // A retry takes the whole pipeline, so a module behind the approval gate asks
-// for approval again; keep such modules away from it. So it does with hosts that
-// retry by themselves, where the attempts multiply.
+// for approval again; keep such modules away from it. Where the host retries,
+// see [WithHostRetries], it does nothing.
 //
 // Register it before a [CircuitBreaker], which then sees every attempt.
 type RetryMiddleware struct {
@@ -126,7 +126,7 @@ func (m *RetryMiddleware) After(_ context.Context, call *MiddlewareCall, _ map[s
 
 // OnError asks for another run, after a delay.
 func (m *RetryMiddleware) OnError(ctx context.Context, call *MiddlewareCall, err *Error) (*Recovery, error) {
-	if err.Retryable == nil || !*err.Retryable || !m.permits(call) {
+	if err.Retryable == nil || !*err.Retryable || !m.permits(call) || hostRetries(ctx) {
 		return nil, nil
 	}
 	attempt, ok := m.claim(call)

@@ -107,7 +107,7 @@ func (i *Invoker) Invoke(ctx context.Context, request CallRequest, attempt int) 
 		return &CallResult{V: WireVersion, Status: StatusNotAsked}, nil
 	}
 	before := publicData(call.context)
-	outcome, err := i.executor.Do(intoContext(ctx, call.invocation), apcore.Request{
+	outcome, err := i.executor.Do(intoContext(apcore.WithHostRetries(ctx), call.invocation), apcore.Request{
 		ModuleID: request.ModuleID, Inputs: call.inputs, Context: call.context, VersionHint: i.hint(request),
 	})
 	if err != nil {

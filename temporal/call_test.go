@@ -227,19 +227,3 @@ func TestUnpreparedWorkflow(t *testing.T) {
 	})
 	must(t, env.GetWorkflowError())
 }
-
-func TestBadCallOptions(t *testing.T) {
-	for name, opts := range map[string]temporal.CallOptions{
-		"StartToClose": {StartToClose: -1}, "Heartbeat": {Heartbeat: -1}, "Attempts": {Attempts: -1}, "ApprovalTimeout": {ApprovalTimeout: -5},
-	} {
-		env := testsuite.NewEnvironment(t, newExecutor(t, &ledger{}, apcore.ExecutorOptions{}))
-		env.ExecuteWorkflow(func(ctx workflow.Context) error {
-			_, err := temporal.Call[echo](temporal.WithCallOptions(ctx, opts), "shop.lookup", nil)
-			if !errors.Is(err, apcore.CodeInvalidInput) || !strings.Contains(err.Error(), name) || !strings.Contains(err.Error(), "shop.lookup") {
-				t.Errorf("%s: %v", name, err)
-			}
-			return nil
-		})
-		must(t, env.GetWorkflowError())
-	}
-}
