@@ -113,18 +113,22 @@ func actors(t testing.TB, book *ledger) *apcore.Executor {
 	)
 }
 
-// Agree makes every call of the scenarios in turn and returns their codes.
+// Agree makes every call of the scenarios, side by side, and returns their codes.
 func Agree(ctx workflow.Context, lane string, execution durable.Execution) ([]string, error) {
 	ctx = temporal.WithCallOptions(ctx, temporal.CallOptions{
 		Execution: execution, RetryPolicy: &sdktemporal.RetryPolicy{InitialInterval: time.Millisecond, BackoffCoefficient: 1},
 	})
-	var codes []string
+	var calls []*temporal.Future[map[string]any]
 	for _, each := range agreements() {
 		in := each.in
 		if object, ok := in.(map[string]any); ok && object["how"] != nil {
 			in = map[string]any{"how": object["how"], "lane": lane + each.module + " "}
 		}
-		out, err := temporal.Call[map[string]any](ctx, each.module, in)
+		calls = append(calls, temporal.CallAsync[map[string]any](ctx, each.module, in))
+	}
+	var codes []string
+	for at, each := range agreements() {
+		out, err := calls[at].Get(ctx)
 		if err == nil && out["ok"] != true {
 			return nil, fmt.Errorf("%s: output %v", each.name, out)
 		}
