@@ -26,6 +26,19 @@ type Options struct {
 	// Client asks whether search attributes are registered; nil means that
 	// approvals are not shown in searches.
 	Client client.Client
+	// Dynamic answers for activity types that are not of this package; nil says
+	// that they are not registered. A worker has one dynamic activity only, and
+	// this package needs it: an application passes its own here.
+	Dynamic Dynamic
+	// NoDynamicActivity leaves the worker's dynamic activity to the application.
+	// A call of a module that no worker of the queue knows then fails at once, as
+	// Temporal's ActivityNotRegisteredError, instead of waiting for the next
+	// deploy.
+	NoDynamicActivity bool
+	// LeaveUnsealed keeps the executor's registry open, for hot reload. A module
+	// that is registered later has no activity of its own; the dynamic activity
+	// answers for it.
+	LeaveUnsealed bool
 }
 
 // Activities hosts the modules of one executor. Its methods may be called
@@ -35,11 +48,19 @@ type Activities struct {
 	invoker  *durable.Invoker
 	namer    durable.Namer
 	sink     durable.AuditSink
+	opts     Options
 }
 
 // New makes the activities of an executor. Errors are those of
-// [durable.NewInvoker].
+// [durable.NewInvoker] and [durable.Namer.Validate], and GENERAL_INVALID_INPUT
+// for a dynamic activity that is given and turned off.
 func New(executor *apcore.Executor, opts Options) (*Activities, error) {
+	if err := opts.Namer.Validate(); err != nil {
+		return nil, err
+	}
+	if opts.Dynamic != nil && opts.NoDynamicActivity {
+		return nil, apcore.NewError(apcore.CodeInvalidInput, "Options.Dynamic is set and Options.NoDynamicActivity too: leave one of them out")
+	}
 	opts.Audit = opts.AuditSink != nil
 	if opts.Client != nil {
 		opts.Listed = (&listing{client: opts.Client}).ready
@@ -48,27 +69,7 @@ func New(executor *apcore.Executor, opts Options) (*Activities, error) {
 	if err != nil {
 		return nil, err
 	}
-	return &Activities{executor: executor, invoker: invoker, namer: opts.Namer, sink: opts.AuditSink}, nil
-}
-
-// Registry is what activities are registered on: a worker, a plugin's registry,
-// or a test environment.
-type Registry interface {
-	RegisterActivityWithOptions(a any, options activity.RegisterOptions)
-	RegisterDynamicActivity(a any, options activity.DynamicRegisterOptions)
-}
-
-// Register seals the executor's registry and registers one activity for each of
-// its modules, the catalog, the audit, and a dynamic activity that answers for modules this
-// worker does not know.
-func (a *Activities) Register(registry Registry) {
-	a.executor.Registry().Seal("its activities were registered")
-	for _, id := range a.executor.Registry().IDs() {
-		registry.RegisterActivityWithOptions(a.call, activity.RegisterOptions{Name: a.namer.Unit(durable.OperationCall, id)})
-	}
-	registry.RegisterActivityWithOptions(a.audit, activity.RegisterOptions{Name: a.namer.Audit()})
-	registry.RegisterActivityWithOptions(a.catalog, activity.RegisterOptions{Name: a.namer.Catalog()})
-	registry.RegisterDynamicActivity(a.unknown, activity.DynamicRegisterOptions{})
+	return &Activities{executor: executor, invoker: invoker, namer: opts.Namer, sink: opts.AuditSink, opts: opts}, nil
 }
 
 // call is the activity of every module; the request says which.
@@ -100,7 +101,7 @@ func (a *Activities) outcome(ctx context.Context, request durable.CallRequest, e
 
 // interrupted is a call whose worker stopped under it.
 func (a *Activities) interrupted(request durable.CallRequest, failure *durable.Failure) *durable.Failure {
-	if a.repeats(request.ModuleID) || failure.NotStarted || request.AcceptRepeatedEffects {
+	if a.repeats(a.opts.Aliases.Target(request.ModuleID)) || failure.NotStarted || request.AcceptRepeatedEffects {
 		return &durable.Failure{Err: apcore.NewError(apcore.CodeInternal, "the worker stopped while module %q was running", request.ModuleID), Retry: true, NotStarted: failure.NotStarted}
 	}
 	return &durable.Failure{Err: durable.OutcomeUnknown(request, "its worker stopped")}
@@ -127,9 +128,12 @@ func (a *Activities) catalog(context.Context) ([]apcore.ModuleRef, error) {
 
 // unknown answers for activity types nobody registered: a module call that
 // another worker may know, or something that is not ours at all.
-func (a *Activities) unknown(ctx context.Context, args converter.EncodedValues) (*durable.CallResult, error) {
+func (a *Activities) unknown(ctx context.Context, args converter.EncodedValues) (any, error) {
 	name := activity.GetInfo(ctx).ActivityType.Name
 	if _, _, ours := a.namer.ParseUnit(name); !ours {
+		if a.opts.Dynamic != nil {
+			return a.opts.Dynamic(ctx, args)
+		}
 		return nil, sdktemporal.NewApplicationError("activity type "+name+" is not registered on this worker", "ActivityNotRegisteredError")
 	}
 	var request durable.CallRequest

@@ -56,7 +56,7 @@ func TestRegister(t *testing.T) {
 	hosted, err := activities.New(executor, activities.Options{})
 	must(t, err)
 	r := &recorder{}
-	hosted.Register(r)
+	must(t, hosted.Register(r))
 	want := []string{"apcore/audit", "apcore/call/notify/email", "apcore/call/payments/refund", "apcore/catalog"}
 	if slices.Sort(r.names); !slices.Equal(r.names, want) || r.dynamic != 1 {
 		t.Errorf("registered %q and %d dynamic, want %q and one", r.names, r.dynamic, want)
@@ -73,7 +73,7 @@ func environment(t *testing.T, ids ...string) *sdktestsuite.TestActivityEnvironm
 	must(t, err)
 	var suite sdktestsuite.WorkflowTestSuite
 	env := suite.NewTestActivityEnvironment()
-	hosted.Register(env)
+	must(t, hosted.Register(env))
 	return env
 }
 

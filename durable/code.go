@@ -19,6 +19,11 @@ const (
 	CodePayloadTooLarge apcore.Code = "PAYLOAD_TOO_LARGE"
 	// CodeTokenRefused: a caller brought its own _approval_token.
 	CodeTokenRefused apcore.Code = "TOKEN_REFUSED"
+	// CodeBuildMismatch: a call was made for another build of its module and the
+	// worker refuses such calls; details name what differs.
+	CodeBuildMismatch apcore.Code = "MODULE_BUILD_MISMATCH"
+	// CodeNameTaken: two owners want one name on a worker; the message names both.
+	CodeNameTaken apcore.Code = "NAME_TAKEN"
 
 	// CodeDecisionUnknown: the run has no approval of that id.
 	CodeDecisionUnknown apcore.Code = "DECISION_UNKNOWN_APPROVAL"
@@ -67,7 +72,7 @@ const (
 // own lists the codes of this layer, none of which is ever retried: each needs
 // somebody to act first.
 var own = []apcore.Code{
-	CodeOutcomeUnknown, CodeNestedApproval, CodePayloadTooLarge, CodeTokenRefused,
+	CodeOutcomeUnknown, CodeNestedApproval, CodePayloadTooLarge, CodeTokenRefused, CodeBuildMismatch, CodeNameTaken,
 	CodeDecisionUnknown, CodeDecisionDuplicate, CodeDecisionLate, CodeDecisionClosed, CodeDecisionInvalid,
 	CodeDecisionForbidden, CodeDecisionSignature,
 	CodeRunClosed, CodeRunNotFound, CodeNoWorker,

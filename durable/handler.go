@@ -12,7 +12,8 @@ import (
 type invocation struct {
 	invoker *Invoker
 	request CallRequest
-	depth   int // of the directly invoked module's call chain
+	target  string // the id under which the module is registered
+	depth   int    // of the directly invoked module's call chain
 
 	mu      sync.Mutex
 	equal   map[string]int // equal calls in process so far
@@ -34,7 +35,7 @@ func fromContext(ctx context.Context) *invocation {
 // one that its module makes in process.
 func (inv *invocation) direct(c *apcore.Context) bool {
 	chain := c.CallChain()
-	return len(chain) == inv.depth && chain[len(chain)-1] == inv.request.ModuleID
+	return len(chain) == inv.depth && chain[len(chain)-1] == inv.target
 }
 
 // ApprovalHandler answers the approval gate of a durable call: it says pending,

@@ -5,6 +5,8 @@ import (
 	"context"
 	"errors"
 	"log/slog"
+	"maps"
+	"sync"
 	"time"
 
 	"github.com/apcore-temporal/apcore-temporal/apcore"
@@ -22,6 +24,7 @@ const DefaultMaxOutputBytes = 1 << 20
 type Invoker struct {
 	executor *apcore.Executor
 	opts     InvokerOptions
+	warned   sync.Map // module id to the last fingerprint that was warned of
 }
 
 // InvokerOptions configures an [Invoker]; the zero value is the default.
@@ -51,6 +54,11 @@ type InvokerOptions struct {
 	// error ends the call with ACL_DENIED, one that says it is retryable lets the
 	// call be tried again. nil believes what whoever started the workflow claims.
 	VerifyContext func(ctx context.Context, claim Claim) error
+	// Aliases are old ids under which modules can still be called.
+	Aliases Aliases
+	// Fingerprints says what to do about calls that were made for another build of
+	// their module; the zero value warns.
+	Fingerprints FingerprintPolicy
 	// Logger takes warnings; nil means slog.Default().
 	Logger *slog.Logger
 }
@@ -85,9 +93,18 @@ func NewInvoker(executor *apcore.Executor, opts InvokerOptions) (*Invoker, error
 	if opts.Logger == nil {
 		opts.Logger = slog.Default()
 	}
-	opts.SealKey = bytes.Clone(opts.SealKey)
+	if !opts.Fingerprints.valid() {
+		return nil, newError(apcore.CodeInvalidInput, "InvokerOptions.Fingerprints is %q: give nothing to warn, %q or %q", opts.Fingerprints, FingerprintRefuse, FingerprintIgnore)
+	}
+	if err := opts.Aliases.Validate(executor.Registry().Has); err != nil {
+		return nil, err
+	}
+	opts.SealKey, opts.Aliases = bytes.Clone(opts.SealKey), maps.Clone(opts.Aliases)
 	return &Invoker{executor: executor, opts: opts}, nil
 }
+
+// target is the id under which the module of a call is registered here.
+func (i *Invoker) target(moduleID string) string { return i.opts.Aliases.Target(moduleID) }
 
 // Invoke runs one attempt, counted from 1. A pending approval is a result, not
 // an error; every error is a [*Failure].
@@ -108,7 +125,7 @@ func (i *Invoker) Invoke(ctx context.Context, request CallRequest, attempt int) 
 	}
 	before := publicData(call.context)
 	outcome, err := i.executor.Do(intoContext(apcore.WithHostRetries(ctx), call.invocation), apcore.Request{
-		ModuleID: request.ModuleID, Inputs: call.inputs, Context: call.context, VersionHint: i.hint(request),
+		ModuleID: i.target(request.ModuleID), Inputs: call.inputs, Context: call.context, VersionHint: i.hint(request),
 	})
 	if err != nil {
 		return i.unfinished(ctx, call.invocation, outcome, err)
@@ -142,6 +159,9 @@ func (i *Invoker) prepare(ctx context.Context, request CallRequest, attempt int)
 	if err := i.guardAttempt(request, attempt); err != nil {
 		return nil, err
 	}
+	if err := i.checkBuild(request); err != nil {
+		return nil, err
+	}
 	if err := i.redeem(request, call); err != nil {
 		return nil, err
 	}
@@ -150,7 +170,7 @@ func (i *Invoker) prepare(ctx context.Context, request CallRequest, attempt int)
 	}
 	call.context.Data().Set(IdempotencyKey, keyOf(request))
 	call.context.Data().Set(AttemptKey, attempt)
-	call.invocation = &invocation{invoker: i, request: request, depth: call.context.Depth() + 1}
+	call.invocation = &invocation{invoker: i, request: request, target: i.target(request.ModuleID), depth: call.context.Depth() + 1}
 	return call, nil
 }
 
@@ -162,7 +182,7 @@ func (i *Invoker) asks(request CallRequest) bool {
 		return true
 	}
 	_, ours := i.executor.ApprovalHandler().(*ApprovalHandler)
-	return ours && i.executor.VersionNeedsApproval(request.ModuleID, i.hint(request)) && i.executor.ApprovalGateWired()
+	return ours && i.executor.VersionNeedsApproval(i.target(request.ModuleID), i.hint(request)) && i.executor.ApprovalGateWired()
 }
 
 // hint says which version a request wants. A resumed call without a wish runs the
@@ -172,7 +192,7 @@ func (i *Invoker) hint(request CallRequest) string {
 		return request.VersionHint
 	}
 	approved := request.Grant.Module.Version
-	if _, _, err := i.executor.Registry().Resolve(request.ModuleID, approved); err != nil {
+	if _, _, err := i.executor.Registry().Resolve(i.target(request.ModuleID), approved); err != nil {
 		return ""
 	}
 	return approved
@@ -180,7 +200,7 @@ func (i *Invoker) hint(request CallRequest) string {
 
 // definition describes the version that a request runs, nil if it is not here.
 func (i *Invoker) definition(request CallRequest) *apcore.Descriptor {
-	_, definition, err := i.executor.Registry().Resolve(request.ModuleID, i.hint(request))
+	_, definition, err := i.executor.Registry().Resolve(i.target(request.ModuleID), i.hint(request))
 	if err != nil {
 		return nil
 	}

@@ -55,6 +55,21 @@ type Namer struct {
 	Prefix string
 }
 
+// Validate fails with CONFIG_INVALID for a prefix that is not made of letters,
+// digits, "_", "-" and "/" or that begins with "__temporal".
+func (n Namer) Validate() error {
+	bad := strings.IndexFunc(n.Prefix, func(r rune) bool {
+		return (r < 'a' || r > 'z') && (r < 'A' || r > 'Z') && (r < '0' || r > '9') && !strings.ContainsRune("_-/", r)
+	})
+	if bad >= 0 || strings.HasPrefix(n.Prefix, reservedPrefix) {
+		return newError(apcore.CodeConfigInvalid, "Namer.Prefix is %q: give letters, digits, \"_\", \"-\" and \"/\", not beginning with %q, or nothing for %q", n.Prefix, reservedPrefix, defaultPrefix)
+	}
+	return nil
+}
+
+// reservedPrefix begins the names that the engine keeps for itself.
+const reservedPrefix = "__temporal"
+
 func (n Namer) name(parts ...string) string {
 	prefix := n.Prefix
 	if prefix == "" {

@@ -86,6 +86,9 @@ func (i *Invoker) rules(definition *apcore.Descriptor) (*ApprovalRules, error) {
 // binding is what an approval of a call, as it stands, would be bound to.
 func (i *Invoker) binding(request CallRequest, module apcore.ModuleRef, inputs map[string]any, c *apcore.Context) (Grant, error) {
 	digest, err := argumentsDigest(inputs, i.opts.SealKey)
+	if module.ID == i.target(request.ModuleID) {
+		module.ID = request.ModuleID // a rename meanwhile changes nothing
+	}
 	return Grant{CallID: request.CallID, Module: module, ArgumentsDigest: digest, Requester: Requester(c.Identity())}, err
 }
 
@@ -99,7 +102,7 @@ func (i *Invoker) unfinished(ctx context.Context, inv *invocation, outcome *apco
 	if failure.Err.Code != apcore.CodeApprovalPending {
 		return nil, failure
 	}
-	if failure.Err.ModuleID() != request.ModuleID || outcome.Started {
+	if failure.Err.ModuleID() != i.target(request.ModuleID) || outcome.Started {
 		if nested := inv.pending(); nested != nil && i.repeats(request, outcome) {
 			return &CallResult{V: WireVersion, Status: StatusApprovalPending, Approval: nested, Module: outcome.Module}, nil
 		}

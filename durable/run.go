@@ -63,6 +63,7 @@ type runner struct {
 	policy  Policy
 	// asked is the approval that was decided last.
 	asked    *Approval
+	notAsked bool
 	refusals int
 }
 
@@ -74,8 +75,9 @@ func (r *runner) loop() (CallResult, error) {
 		case err != nil && r.policy.Park && apcore.CodeOf(err) == CodeOutcomeUnknown:
 			result, over, err = r.ask(r.parked(err), err)
 		case err != nil || result.Status == StatusCompleted:
-		case result.Status == StatusNotAsked && r.request.Ask:
-			r.request.Ask, over = false, false
+		case result.Status == StatusNotAsked && !r.notAsked:
+			// A history tells of having asked even where today's catalog would not.
+			r.request.Ask, r.notAsked, over = false, true, false
 		case result.Status == StatusDecisionRefused:
 			result, over, err = r.askAgain(result)
 		default:

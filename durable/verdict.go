@@ -187,6 +187,8 @@ var verdicts = map[apcore.Code]row{
 	CodeNestedApproval:    {RepeatNever, StageAfter},
 	CodePayloadTooLarge:   {RepeatNever, StageEither},
 	CodeTokenRefused:      {RepeatNever, StageBefore},
+	CodeBuildMismatch:     {RepeatNever, StageBefore},
+	CodeNameTaken:         {RepeatNever, StageOutside},
 	CodeDecisionUnknown:   {RepeatNever, StageOutside},
 	CodeDecisionDuplicate: {RepeatNever, StageOutside},
 	CodeDecisionLate:      {RepeatNever, StageOutside},

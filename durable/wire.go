@@ -27,6 +27,9 @@ type CallRequest struct {
 	IdempotencyKey string `json:"idempotency_key,omitempty"`
 	// VersionHint names a wanted version of the module.
 	VersionHint string `json:"version_hint,omitempty"`
+	// Fingerprint is the build of the module that the caller knew; empty says
+	// nothing.
+	Fingerprint Fingerprint `json:"fingerprint,omitempty"`
 	// AcceptRepeatedEffects says that the caller takes the risk of a second
 	// effect, see [Policy].
 	AcceptRepeatedEffects bool `json:"accept_repeated_effects,omitempty"`

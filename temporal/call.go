@@ -139,7 +139,7 @@ func prepare(ctx workflow.Context, moduleID string, in any) (*call, error) {
 		state: s,
 		request: durable.CallRequest{
 			V: durable.WireVersion, ModuleID: moduleID, Inputs: inputs, Context: contextWire,
-			CallID: s.nextCallID(), IdempotencyKey: opts.IdempotencyKey, VersionHint: opts.VersionHint,
+			CallID: s.nextCallID(), IdempotencyKey: opts.IdempotencyKey, VersionHint: opts.VersionHint, Fingerprint: entry.fingerprint,
 			AcceptRepeatedEffects: opts.AcceptRepeatedEffects, Ask: entry.gated && !entry.base.Class.Repeats(),
 			ApprovalTimeoutMS: opts.approvalTimeoutMS(),
 		},

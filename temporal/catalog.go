@@ -20,6 +20,7 @@ type catalogEntry struct {
 	settings    durable.Settings
 	description string
 	gated       bool
+	fingerprint durable.Fingerprint
 }
 
 // NewCatalog reads the modules of an executor. Settings under the key x-temporal
@@ -39,6 +40,7 @@ func NewCatalog(executor *apcore.Executor) (*Catalog, error) {
 		catalog.entries[id] = catalogEntry{
 			base: policy, settings: settings,
 			description: definition.Description, gated: executor.NeedsApproval(id),
+			fingerprint: durable.FingerprintOf(definition),
 		}
 	}
 	return catalog, nil
@@ -60,6 +62,21 @@ func mostCautious(definitions []*apcore.Descriptor) durable.Class {
 		}
 	}
 	return class
+}
+
+// WithAliases returns a catalog that also knows modules by their old ids. What
+// an alias means is said at [durable.Aliases].
+func (c *Catalog) WithAliases(aliases durable.Aliases) *Catalog {
+	if len(aliases) == 0 {
+		return c
+	}
+	with := &Catalog{entries: maps.Clone(c.entries)}
+	for alias, target := range aliases {
+		if entry, ok := c.entries[target]; ok {
+			with.entries[alias] = entry
+		}
+	}
+	return with
 }
 
 // ModuleIDs returns the ids of the catalog, sorted.

@@ -30,10 +30,13 @@ const DefaultMaxInputBytes = 1 << 20
 // and lets a client pass an apcore context on, see [WithContext]. Package worker
 // installs it; without that package add it to worker.Options.Interceptors and
 // client.Options.Interceptors. Options out of bounds fail with
-// GENERAL_INVALID_INPUT.
+// GENERAL_INVALID_INPUT, a bad prefix of names with CONFIG_INVALID.
 func NewInterceptor(opts Options) (interceptor.Interceptor, error) {
 	if opts.MaxInputBytes < 0 {
 		return nil, apcore.NewError(apcore.CodeInvalidInput, "Options.MaxInputBytes is %d: give a positive number, or zero for 1 MiB", opts.MaxInputBytes)
+	}
+	if err := opts.Namer.Validate(); err != nil {
+		return nil, err
 	}
 	if opts.MaxInputBytes == 0 {
 		opts.MaxInputBytes = DefaultMaxInputBytes

@@ -39,6 +39,8 @@ func NewEnvironment(tb testing.TB, executor *apcore.Executor) *sdktestsuite.Test
 	suite.SetLogger(log.NewStructuredLogger(slog.New(slog.DiscardHandler)))
 	environment := suite.NewTestWorkflowEnvironment()
 	environment.SetWorkerOptions(sdkworker.Options{Interceptors: []interceptor.WorkerInterceptor{prepare}})
-	hosted.Register(environment)
+	if err := hosted.Register(environment); err != nil {
+		tb.Fatal(err)
+	}
 	return environment
 }

@@ -3,6 +3,7 @@ package worker
 import (
 	"context"
 	"strings"
+	"sync"
 
 	"go.temporal.io/sdk/client"
 	"go.temporal.io/sdk/interceptor"
@@ -19,8 +20,15 @@ import (
 
 // PluginOptions configures [NewPlugin]; the zero value is the default.
 type PluginOptions struct {
-	// Invoker configures the activities.
+	// Invoker configures the activities; its aliases hold for workflows too.
 	Invoker durable.InvokerOptions
+	// Dynamic is the application's own dynamic activity, see [activities.Options].
+	Dynamic activities.Dynamic
+	// NoDynamicActivity leaves the worker's one dynamic activity to the
+	// application, see [activities.Options].
+	NoDynamicActivity bool
+	// LeaveUnsealed keeps the executor's registry open, see [activities.Options].
+	LeaveUnsealed bool
 	// MaxInputBytes bounds the inputs of one call; zero means 1 MiB.
 	MaxInputBytes int
 	// Namer makes the persisted names; all workers and clients of a namespace
@@ -41,16 +49,40 @@ type PluginOptions struct {
 
 // NewPlugin wires a client, its workers and a replayer for apcore: activities of
 // the executor's modules, the ready-made workflows, and the interceptor that
-// prepares workflows. It seals the executor's registry.
+// prepares workflows. It seals the executor's registry, unless told otherwise;
+// the executor may serve many workers, one after another or side by side.
 //
 // It fails with CONFIG_INVALID when a module needs approval and there is no
 // handler (a nil pointer counts as none), or when a module's x-temporal settings or
-// x-approval rules make no sense, and with the errors of the parts.
+// x-approval rules make no sense, and with the errors of the parts. A worker that
+// has it does not start, with NAME_TAKEN, when a name on it has two owners: two
+// plugins of this kind on one worker, or an application's activity under a
+// module's name.
 func NewPlugin(executor *apcore.Executor, opts PluginOptions) (*sdktemporal.SimplePlugin, error) {
+	h, err := newHost(executor, opts)
+	if err != nil {
+		return nil, err
+	}
+	return h.plugin()
+}
+
+// host is what a plugin brings to its workers.
+type host struct {
+	namer   durable.Namer
+	hosted  *activities.Activities
+	prepare interceptor.Interceptor
+
+	mu     sync.Mutex
+	owners map[string]*owners // by worker
+}
+
+func newHost(executor *apcore.Executor, opts PluginOptions) (*host, error) {
 	if executor == nil {
 		return nil, apcore.NewError(apcore.CodeInvalidInput, "a worker needs an executor")
 	}
-	executor.Registry().Seal("its worker was made")
+	if !opts.LeaveUnsealed {
+		executor.Registry().Seal("its worker was made")
+	}
 	if err := checkGate(executor, opts); err != nil {
 		return nil, err
 	}
@@ -61,34 +93,86 @@ func NewPlugin(executor *apcore.Executor, opts PluginOptions) (*sdktemporal.Simp
 	if err != nil {
 		return nil, err
 	}
-	hosted, err := activities.New(executor, activities.Options{InvokerOptions: opts.Invoker, Namer: opts.Namer, AuditSink: opts.AuditSink, Client: opts.Client})
+	h := &host{namer: opts.Namer, owners: map[string]*owners{}}
+	h.hosted, err = activities.New(executor, activities.Options{
+		InvokerOptions: opts.Invoker, Namer: opts.Namer, AuditSink: opts.AuditSink, Client: opts.Client,
+		Dynamic: opts.Dynamic, NoDynamicActivity: opts.NoDynamicActivity, LeaveUnsealed: opts.LeaveUnsealed,
+	})
 	if err != nil {
 		return nil, err
 	}
-	prepare, err := temporal.NewInterceptor(temporal.Options{Catalog: catalog, Namer: opts.Namer, MaxInputBytes: opts.MaxInputBytes})
-	if err != nil {
-		return nil, err
-	}
+	h.prepare, err = temporal.NewInterceptor(temporal.Options{
+		Catalog: catalog.WithAliases(opts.Invoker.Aliases), Namer: opts.Namer, MaxInputBytes: opts.MaxInputBytes,
+	})
+	return h, err
+}
+
+func (h *host) plugin() (*sdktemporal.SimplePlugin, error) {
 	return sdktemporal.NewSimplePlugin(sdktemporal.SimplePluginOptions{
 		Name:               "apcore",
 		ClientInterceptors: []interceptor.ClientInterceptor{temporal.NewClientInterceptor()},
-		WorkerInterceptors: []interceptor.WorkerInterceptor{prepare},
-		RunContextBefore: func(_ context.Context, run sdktemporal.SimplePluginRunContextBeforeOptions) error {
-			registerWorkflows(run.Registry, opts.Namer)
-			if !run.WorkflowReplayer {
-				hosted.Register(run.Registry)
-			}
+		WorkerInterceptors: []interceptor.WorkerInterceptor{h.prepare},
+		ConfigureWorker: func(_ context.Context, made sdkworker.PluginConfigureWorkerOptions) error {
+			h.ownersOf(made.WorkerInstanceKey).watch(made.WorkerRegistryOptions)
 			return nil
 		},
+		RunContextBefore: func(_ context.Context, run sdktemporal.SimplePluginRunContextBeforeOptions) error {
+			return h.register(run)
+		},
+		RunContextAfter: func(_ context.Context, run sdktemporal.SimplePluginRunContextAfterOptions) {
+			h.mu.Lock()
+			defer h.mu.Unlock()
+			delete(h.owners, run.InstanceKey)
+		},
 	})
+}
+
+// register registers everything on a worker that starts, or a replayer.
+func (h *host) register(run sdktemporal.SimplePluginRunContextBeforeOptions) error {
+	if run.WorkflowReplayer {
+		registerWorkflows(run.Registry, h.namer, true) // once for each history
+		return nil
+	}
+	names := h.ownersOf(run.InstanceKey)
+	err := h.hosted.Register(run.Registry)
+	if err == nil {
+		registering := &guard{conflict: names.conflict}
+		registering.try(registerWorkflows, func() { registerWorkflows(run.Registry, h.namer, false) })
+		err = registering.failure()
+	}
+	if conflict := names.conflict(); conflict != nil {
+		return conflict // it says more
+	}
+	return err
+}
+
+func (h *host) ownersOf(instance string) *owners {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	if h.owners[instance] == nil {
+		h.owners[instance] = &owners{namer: h.namer, by: map[string]string{}}
+	}
+	return h.owners[instance]
+}
+
+// conflict returns the first name with two owners on any worker.
+func (h *host) conflict() error {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	for _, names := range h.owners {
+		if err := names.conflict(); err != nil {
+			return err
+		}
+	}
+	return nil
 }
 
 type workflowRegistry interface {
 	RegisterWorkflowWithOptions(w any, options workflow.RegisterOptions)
 }
 
-func registerWorkflows(registry workflowRegistry, names durable.Namer) {
-	registry.RegisterWorkflowWithOptions(workflows.ModuleCall, workflow.RegisterOptions{Name: names.ModuleCall()})
+func registerWorkflows(registry workflowRegistry, names durable.Namer, again bool) {
+	registry.RegisterWorkflowWithOptions(workflows.ModuleCall, workflow.RegisterOptions{Name: names.ModuleCall(), DisableAlreadyRegisteredCheck: again})
 }
 
 // checkRules finds approval rules that make no sense before anything polls.

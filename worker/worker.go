@@ -1,7 +1,11 @@
 package worker
 
 import (
+	"cmp"
 	"context"
+	"fmt"
+	"slices"
+	"sync/atomic"
 	"time"
 
 	"go.temporal.io/sdk/client"
@@ -24,6 +28,12 @@ type Options struct {
 	// Logger takes what the worker itself has to say; nil drops it. For the SDK's
 	// own lines give [ClientLogger] to the client.
 	Logger *zap.Logger
+	// Deployment makes the worker a version of a deployment; the zero value leaves
+	// versioning off.
+	Deployment Deployment
+	// CheckNames lets Start fail when an open run of the task queue has called a
+	// module that this worker neither has nor knows by an alias, see [CheckNames].
+	CheckNames bool
 	// SDK is handed to the SDK as it is, with the plugin and the stop timeout
 	// added.
 	SDK sdkworker.Options
@@ -31,16 +41,19 @@ type Options struct {
 
 // Worker hosts the modules of an executor on a task queue.
 type Worker struct {
-	sdk    sdkworker.Worker
-	logger *zap.Logger
-	queue  string
-	ids    []string
-	fatal  chan error
+	sdk      sdkworker.Worker
+	registry *guard
+	check    func(context.Context) error
+	logger   *zap.Logger
+	queue    string
+	ids      []string
+	fatal    chan error
+	stopped  atomic.Bool
 }
 
 // New makes a worker that does not poll yet. Beside the errors of [NewPlugin] it
-// fails with GENERAL_INVALID_INPUT for a nil client, an empty queue or a
-// negative timeout.
+// fails with GENERAL_INVALID_INPUT for a nil client, an empty queue, a negative
+// timeout, half a [Deployment], or options that the SDK does not take.
 func New(c client.Client, queue string, executor *apcore.Executor, opts Options) (*Worker, error) {
 	switch {
 	case c == nil:
@@ -53,7 +66,7 @@ func New(c client.Client, queue string, executor *apcore.Executor, opts Options)
 	if opts.Client == nil {
 		opts.Client = c
 	}
-	plugin, err := NewPlugin(executor, opts.PluginOptions)
+	hosted, err := newHost(executor, opts.PluginOptions)
 	if err != nil {
 		return nil, err
 	}
@@ -62,15 +75,46 @@ func New(c client.Client, queue string, executor *apcore.Executor, opts Options)
 		w.logger = zap.NewNop()
 	}
 	w.warnContradictions(executor)
-	sdk := opts.SDK
-	sdk.Plugins = append(append([]sdkworker.Plugin(nil), sdk.Plugins...), plugin)
-	sdk.WorkerStopTimeout = opts.StopTimeout
-	if opts.StopTimeout == 0 {
-		sdk.WorkerStopTimeout = DefaultStopTimeout
+	if opts.CheckNames {
+		w.check = func(ctx context.Context) error {
+			return CheckNames(ctx, c, queue, executor, CheckOptions{Aliases: opts.Invoker.Aliases, Namer: opts.Namer})
+		}
 	}
-	sdk.OnFatalError = w.onFatal(sdk.OnFatalError)
-	w.sdk = sdkworker.New(c, queue, sdk)
+	sdk, err := w.sdkOptions(hosted, opts)
+	if err != nil {
+		return nil, err
+	}
+	if w.sdk, err = newSDKWorker(c, queue, sdk); err != nil {
+		return nil, err
+	}
+	w.registry = &guard{sdk: w.sdk, conflict: hosted.conflict}
 	return w, nil
+}
+
+// sdkOptions puts what this package adds over what the application gave.
+func (w *Worker) sdkOptions(hosted *host, opts Options) (sdkworker.Options, error) {
+	sdk := opts.SDK
+	plugin, err := hosted.plugin()
+	if err != nil {
+		return sdk, err
+	}
+	if err := opts.Deployment.apply(&sdk); err != nil {
+		return sdk, err
+	}
+	sdk.Plugins = append(slices.Clone(sdk.Plugins), plugin)
+	sdk.WorkerStopTimeout = cmp.Or(opts.StopTimeout, DefaultStopTimeout)
+	sdk.OnFatalError = w.onFatal(sdk.OnFatalError)
+	return sdk, nil
+}
+
+// newSDKWorker turns the SDK's panic over its options into an error.
+func newSDKWorker(c client.Client, queue string, opts sdkworker.Options) (made sdkworker.Worker, err error) {
+	defer func() {
+		if cause := recover(); cause != nil {
+			err = apcore.NewError(apcore.CodeInvalidInput, "the SDK does not take Options.SDK: %s", fmt.Sprint(cause))
+		}
+	}()
+	return sdkworker.New(c, queue, opts), nil
 }
 
 func (w *Worker) warnContradictions(executor *apcore.Executor) {
@@ -97,11 +141,28 @@ func (w *Worker) onFatal(next func(error)) func(error) {
 	}
 }
 
-// Registry registers workflows and further activities; call it before Run.
-func (w *Worker) Registry() sdkworker.Registry { return w.sdk }
+// Registry registers workflows and further activities; call it before Run. A
+// registration that the SDK does not take makes Start fail, with NAME_TAKEN.
+func (w *Worker) Registry() sdkworker.Registry { return w.registry }
 
-// Start begins to poll and returns.
-func (w *Worker) Start() error {
+// Start begins to poll and returns. It fails with NAME_TAKEN when a name has two
+// owners, with the error of [CheckNames] when that was asked for, and with
+// GENERAL_INVALID_INPUT after Stop: make a new worker then, the same executor
+// will do.
+func (w *Worker) Start() error { return w.start(context.Background()) }
+
+func (w *Worker) start(ctx context.Context) error {
+	if w.stopped.Load() {
+		return apcore.NewError(apcore.CodeInvalidInput, "the worker of task queue %q was stopped: make a new one", w.queue)
+	}
+	if err := w.registry.failure(); err != nil {
+		return err
+	}
+	if w.check != nil {
+		if err := w.check(ctx); err != nil {
+			return err
+		}
+	}
 	if err := w.sdk.Start(); err != nil {
 		return err
 	}
@@ -110,8 +171,11 @@ func (w *Worker) Start() error {
 }
 
 // Stop takes no new work, waits for running modules up to the stop timeout, then
-// interrupts them. It may be called once after Start.
+// interrupts them. Later calls do nothing.
 func (w *Worker) Stop() {
+	if w.stopped.Swap(true) {
+		return
+	}
 	w.sdk.Stop()
 	w.logger.Info("worker stopped", zap.String("task_queue", w.queue))
 }
@@ -119,7 +183,7 @@ func (w *Worker) Stop() {
 // Run starts the worker and stops it when ctx ends or the worker breaks down; it
 // returns the reason of a break-down, nil otherwise.
 func (w *Worker) Run(ctx context.Context) error {
-	if err := w.Start(); err != nil {
+	if err := w.start(ctx); err != nil {
 		return err
 	}
 	defer w.Stop()
