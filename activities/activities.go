@@ -62,6 +62,9 @@ func New(executor *apcore.Executor, opts Options) (*Activities, error) {
 		return nil, apcore.NewError(apcore.CodeInvalidInput, "Options.Dynamic is set and Options.NoDynamicActivity too: leave one of them out")
 	}
 	opts.Audit = opts.AuditSink != nil
+	if opts.TraceParent == nil {
+		opts.TraceParent = traceParent
+	}
 	if opts.Client != nil {
 		opts.Listed = (&listing{client: opts.Client}).ready
 	}
@@ -74,6 +77,7 @@ func New(executor *apcore.Executor, opts Options) (*Activities, error) {
 
 // call is the activity of every module; the request says which.
 func (a *Activities) call(ctx context.Context, request durable.CallRequest) (*durable.CallResult, error) {
+	linkAsked(ctx, request)
 	stop := heartbeat(ctx)
 	defer stop()
 	result, err := a.invoker.Invoke(ctx, request, int(activity.GetInfo(ctx).Attempt))

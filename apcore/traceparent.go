@@ -1,6 +1,7 @@
 package apcore
 
 import (
+	"cmp"
 	"crypto/rand"
 	"encoding/hex"
 	"maps"
@@ -22,6 +23,14 @@ type TraceParent struct {
 	Flags string
 	// State is the tracestate: ordered key and value pairs, 32 at most.
 	State [][2]string
+}
+
+// String is the traceparent header, empty for nil.
+func (p *TraceParent) String() string {
+	if p == nil {
+		return ""
+	}
+	return cmp.Or(p.Version, "00") + "-" + p.TraceID + "-" + p.ParentID + "-" + cmp.Or(p.Flags, "01")
 }
 
 var (
@@ -97,6 +106,21 @@ func InjectTraceParent(c *Context, parentID string) (map[string]string, error) {
 		headers["tracestate"] = strings.Join(members, ",")
 	}
 	return headers, nil
+}
+
+// ContinueTrace puts what is called with the context below the span of parent, if
+// that belongs to the context's own trace, and reports whether it does. It is for
+// hosts that rebuild a context under a span of their own, before the first call;
+// nil changes nothing.
+func (c *Context) ContinueTrace(parent *TraceParent) bool {
+	if parent == nil || parent.TraceID != c.traceID || !parentIDPattern.MatchString(parent.ParentID) {
+		return false
+	}
+	c.span = spanRef{id: parent.ParentID, remote: true}
+	if parent.Flags != "" {
+		traceFlags.Set(c, parent.Flags)
+	}
+	return true
 }
 
 // validTraceID is the acceptance rule of §10.5: nothing is repaired.

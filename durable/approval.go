@@ -54,6 +54,9 @@ type Approval struct {
 	Audit bool `json:"audit,omitempty"`
 	// Listed asks the run to show this approval in what the server can search.
 	Listed bool `json:"listed,omitempty"`
+	// AskedIn is the span of the unit that asked, as a W3C traceparent; only when
+	// traced.
+	AskedIn string `json:"asked_in,omitempty"`
 	// Escalated is set once the approvers of the second level may decide too.
 	Escalated bool          `json:"escalated,omitempty"`
 	Status    ApprovalState `json:"status"`

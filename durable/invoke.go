@@ -59,6 +59,9 @@ type InvokerOptions struct {
 	// Fingerprints says what to do about calls that were made for another build of
 	// their module; the zero value warns.
 	Fingerprints FingerprintPolicy
+	// TraceParent tells the span of the unit that runs with ctx, for the module's
+	// spans to be below it; nil means there is none. Package activities sets it.
+	TraceParent func(ctx context.Context) *apcore.TraceParent
 	// Logger takes warnings; nil means slog.Default().
 	Logger *slog.Logger
 }
@@ -167,6 +170,9 @@ func (i *Invoker) prepare(ctx context.Context, request CallRequest, attempt int)
 	}
 	if err := i.approveNested(request); err != nil {
 		return nil, err
+	}
+	if i.opts.TraceParent != nil {
+		call.context.ContinueTrace(i.opts.TraceParent(ctx))
 	}
 	call.context.Data().Set(IdempotencyKey, keyOf(request))
 	call.context.Data().Set(AttemptKey, attempt)

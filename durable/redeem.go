@@ -180,8 +180,11 @@ func (i *Invoker) complete(ctx context.Context, request CallRequest, approval *A
 		approval.Deadline = request.RequestedAt.Add(timeout)
 	}
 	approval.Seal = approval.seal(i.opts.SealKey)
+	if i.opts.TraceParent != nil {
+		approval.AskedIn = i.opts.TraceParent(ctx).String()
+	}
 	approval.Audit, approval.Listed = i.opts.Audit, i.opts.Listed != nil && i.opts.Listed(ctx)
-	definition := i.executor.Registry().Definition(approval.Module.ID)
+	definition := i.executor.Registry().Definition(i.target(approval.Module.ID))
 	if definition == nil {
 		return approval, i.checkApproval(approval)
 	}

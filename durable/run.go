@@ -116,7 +116,7 @@ func (r *runner) ask(approval *Approval, unknown error) (result CallResult, over
 			return CallResult{}, true, err
 		}
 	}
-	r.asked = approval
+	r.asked, r.request.AskedIn = approval, approval.AskedIn
 	r.request.Round++
 	return CallResult{}, false, nil
 }

@@ -45,6 +45,9 @@ type CallRequest struct {
 	Round int `json:"round,omitempty"`
 	// Grant is what the approver decided about; only on resume.
 	Grant *Grant `json:"grant,omitempty"`
+	// AskedIn is the span in which the approval was asked, as a W3C traceparent,
+	// for a link; only on resume, and only when traced.
+	AskedIn string `json:"asked_in,omitempty"`
 	// Decision is the approver's word; only on resume.
 	Decision *Decision `json:"decision,omitempty"`
 	// Nested are the decided approvals of calls that the module makes in process.

@@ -147,8 +147,13 @@ func (c *clientOutbound) SignalWithStartWorkflow(ctx context.Context, in *interc
 	return c.Next.SignalWithStartWorkflow(ctx, in)
 }
 
+func (c *clientOutbound) UpdateWithStartWorkflow(ctx context.Context, in *interceptor.ClientUpdateWithStartWorkflowInput) (client.WorkflowUpdateHandle, error) {
+	announce(ctx)
+	return c.Next.UpdateWithStartWorkflow(ctx, in)
+}
+
 func announce(ctx context.Context) {
-	if c, ok := ctx.Value(contextKey{}).(*apcore.Context); ok && c != nil {
+	if c := ContextOf(ctx); c != nil {
 		writeHeader(interceptor.Header(ctx), c.Serialize())
 	}
 }

@@ -3,8 +3,8 @@ package temporal
 import (
 	"encoding/json"
 	"strconv"
-	"strings"
 
+	"go.temporal.io/sdk/interceptor"
 	"go.temporal.io/sdk/workflow"
 
 	"github.com/apcore-temporal/apcore-temporal/apcore"
@@ -43,13 +43,13 @@ func stateOf(ctx workflow.Context) (*state, error) {
 }
 
 // newState builds the run's context from the caller's header, or a fresh one
-// whose trace id is the run id without dashes.
+// in the trace of the client's span, or else in one with the run id as its id.
 func newState(ctx workflow.Context, opts Options, inherited *carried) *state {
 	s := &state{opts: opts, info: workflow.GetInfo(ctx), data: map[string]any{}, locals: map[string]bool{}}
 	s.context = inherited.context
 	if s.context == nil {
 		s.context = map[string]any{
-			"_context_version": 1, "trace_id": strings.ReplaceAll(s.runID(), "-", ""),
+			"_context_version": 1, "trace_id": freshTraceID(interceptor.WorkflowHeader(ctx), s.info),
 			"caller_id": nil, "call_chain": []any{}, "identity": nil,
 		}
 	}
@@ -63,11 +63,13 @@ func newState(ctx workflow.Context, opts Options, inherited *carried) *state {
 }
 
 // runID is the id that survives a reset.
-func (s *state) runID() string {
-	if s.info.OriginalRunID != "" {
-		return s.info.OriginalRunID
+func (s *state) runID() string { return runIDOf(s.info) }
+
+func runIDOf(info *workflow.Info) string {
+	if info.OriginalRunID != "" {
+		return info.OriginalRunID
 	}
-	return s.info.WorkflowExecution.RunID
+	return info.WorkflowExecution.RunID
 }
 
 // nextCallID must be taken in the order of the workflow's code.
