@@ -1,6 +1,10 @@
 package durable
 
-import "github.com/apcore-temporal/apcore-temporal/apcore"
+import (
+	"errors"
+
+	"github.com/apcore-temporal/apcore-temporal/apcore"
+)
 
 // Carry is what a run hands to its successor when it continues as new.
 type Carry struct {
@@ -11,7 +15,8 @@ type Carry struct {
 	Calls []Carried `json:"calls,omitempty"`
 }
 
-// Carried is a call that waits for a decision. The successor makes the same call
+// Carried is a call that waits for a decision, or that ended in the moment of the
+// hand-over. The successor makes the same call
 // again; equal module, inputs and business key tell that it is the same, and it
 // keeps its id, its approval and its deadline.
 type Carried struct {
@@ -22,16 +27,32 @@ type Carried struct {
 	InputsDigest string        `json:"inputs_digest"`
 	Round        int           `json:"round,omitempty"`
 	Nested       []NestedGrant `json:"nested,omitempty"`
-	// Approval is what is waited for.
-	Approval Approval `json:"approval"`
+	// Approval is what is waited for; nil if the call ended while its run did.
+	Approval *Approval `json:"approval,omitempty"`
+	// Result and Error are how a call ended that nobody could look at any more;
+	// Error is the wire form of a [Failure].
+	Result *CallResult `json:"result,omitempty"`
+	Error  Object      `json:"error,omitempty"`
 	// Grant and Decision are what the call was resumed with before; only when its
 	// outcome is unknown.
 	Grant    *Grant    `json:"grant,omitempty"`
 	Decision *Decision `json:"decision,omitempty"`
 }
 
-// Failure is the error of a parked call, nil for one that waits for approval.
-func (c Carried) Failure() error {
+// Ended returns how a carried call ended; over is false for one that waits.
+func (c Carried) Ended() (result CallResult, over bool, err error) {
+	switch {
+	case c.Result != nil:
+		return *c.Result, true, nil
+	case c.Error != nil:
+		return CallResult{}, true, FailureFromMap(c.Error)
+	default:
+		return CallResult{}, c.Approval == nil, nil
+	}
+}
+
+// unknown is the error of a parked call, nil for one that waits for approval.
+func (c Carried) unknown() error {
 	if c.Approval.Kind != KindOutcome {
 		return nil
 	}
@@ -39,21 +60,39 @@ func (c Carried) Failure() error {
 		WithDetail("module_id", c.ModuleID).WithDetail("call_id", c.CallID)
 }
 
-// Carry describes a call that waits for an approval; request is what the engine
-// was last asked to do.
+// Carry describes a call under way: it waits for an approval. request is what
+// the engine was last asked to do.
 func (r CallRequest) Carry(approval Approval) (Carried, error) {
-	digest, err := r.InputsDigest()
-	if err != nil {
-		return Carried{}, err
-	}
-	carried := Carried{
-		CallID: r.CallID, ModuleID: r.ModuleID, IdempotencyKey: r.IdempotencyKey,
-		InputsDigest: digest, Round: r.Round, Nested: r.Nested, Approval: approval,
-	}
+	carried, err := r.carry()
+	carried.Round, carried.Nested, carried.Approval = r.Round, r.Nested, &approval
 	if approval.Kind == KindOutcome {
 		carried.Grant, carried.Decision = r.Grant, r.Decision
 	}
-	return carried, nil
+	return carried, err
+}
+
+// CarryEnd describes a call that has ended, with its result or its error.
+func (r CallRequest) CarryEnd(result CallResult, failed error) (Carried, error) {
+	carried, err := r.carry()
+	if failed == nil {
+		result.Data = nil // the run has taken it over and carries it as context
+		carried.Result = &result
+		return carried, err
+	}
+	failure, ok := errors.AsType[*Failure](failed)
+	if !ok {
+		failure = &Failure{Err: apcore.AsError(failed)}
+	}
+	if failure.Err == nil {
+		return carried, failed
+	}
+	carried.Error = failure.Map()
+	return carried, err
+}
+
+func (r CallRequest) carry() (Carried, error) {
+	digest, err := r.InputsDigest()
+	return Carried{CallID: r.CallID, ModuleID: r.ModuleID, IdempotencyKey: r.IdempotencyKey, InputsDigest: digest}, err
 }
 
 // Matches reports whether a call is the one that was carried over.

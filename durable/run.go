@@ -42,15 +42,19 @@ func Run(engine Engine, request CallRequest, policy Policy) (CallResult, error) 
 	return r.loop()
 }
 
-// Resume goes on with a call that a predecessor of this run left waiting:
+// Resume goes on with a call that a predecessor of this run left waiting, or
+// gives the end of one that nobody could look at there:
 // request is as it was made, the rest is what the predecessor carried over.
 func Resume(engine Engine, request CallRequest, waiting Carried, policy Policy) (CallResult, error) {
+	if result, over, err := waiting.Ended(); over {
+		return result, err
+	}
 	request.V, request.RequestedAt = WireVersion, stamp(waiting.Approval.RequestedAt)
 	request.CallID, request.Round, request.Nested, request.Ask = waiting.CallID, waiting.Round, waiting.Nested, false
 	request.Grant, request.Decision = waiting.Grant, waiting.Decision
 	r := &runner{engine: engine, request: request, policy: policy}
-	approval := waiting.Approval
-	if result, over, err := r.ask(&approval, waiting.Failure()); over {
+	approval := *waiting.Approval
+	if result, over, err := r.ask(&approval, waiting.unknown()); over {
 		return result, err
 	}
 	return r.loop()

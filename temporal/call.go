@@ -180,6 +180,7 @@ func encodeInputs(moduleID string, in any, limit int) (json.RawMessage, error) {
 
 func (c *call) run(ctx workflow.Context) (*durable.CallResult, error) {
 	result, err := c.durable(&engine{ctx: ctx, call: c, rejoin: c.adopted != nil})
+	c.state.ends(c.request, result, err)
 	if err != nil {
 		return nil, err
 	}

@@ -53,8 +53,9 @@ func (s *state) adopt(request durable.CallRequest) (*durable.Carried, error) {
 	return nil, nil
 }
 
-// settle waits until no unit runs.
+// settle waits until no unit runs; what ends from now on is carried over.
 func (s *state) settle(ctx workflow.Context) error {
+	s.leaving = true
 	return workflow.Await(ctx, func() bool { return s.running == 0 })
 }
 
@@ -76,12 +77,27 @@ func (s *state) carry() (*durable.Carry, error) {
 		c.Calls = append(c.Calls, one)
 	}
 	for _, one := range s.inherited {
+		if one.Approval == nil {
+			continue // its end was there to look at for a whole run
+		}
 		if approval, ok := s.desk.inbox.Get(one.Approval.ApprovalID); ok {
-			one.Approval = approval
+			one.Approval = &approval
 		}
 		c.Calls = append(c.Calls, one)
 	}
+	c.Calls = append(c.Calls, s.ended...)
 	return c, nil
+}
+
+// ends notes how a call ended while the run was leaving: the workflow's code is
+// past the point where it could look.
+func (s *state) ends(request durable.CallRequest, result durable.CallResult, failed error) {
+	if !s.leaving {
+		return
+	}
+	if one, err := request.CarryEnd(result, failed); err == nil {
+		s.ended = append(s.ended, one)
+	}
 }
 
 // handOver writes context and carry into the successor's header.
@@ -109,6 +125,9 @@ func encodeCarry(c *durable.Carry) (*commonpb.Payload, error) {
 	for _, shorten := range []bool{false, true} {
 		if shorten {
 			for i := range c.Calls {
+				if c.Calls[i].Approval == nil {
+					continue
+				}
 				c.Calls[i].Approval.Arguments = durable.Object{"omitted": "the run that asked was continued with too much to carry"}
 			}
 		}
@@ -136,7 +155,10 @@ func (s *state) end(ctx workflow.Context, err error) error {
 		s.desk.drain(detached)
 		return err
 	}
-	s.audit.flush(detached)
+	for s.running > 0 || s.audit.running { // each may cause the other
+		s.audit.flush(detached)
+		_ = s.settle(detached)
+	}
 	if next.Header == nil {
 		next.Header = &commonpb.Header{}
 	}
@@ -151,9 +173,10 @@ func (s *state) end(ctx workflow.Context, err error) error {
 
 // ContinueAsNew ends a run in favour of a successor, losing nothing: it waits
 // until update handlers have returned and running calls are done, and carries
-// over the context, the calls that wait for a decision and decisions that came
-// early. The successor makes such a call again, with the same inputs; it keeps
-// its id, its idempotency key, its approval and its deadline. Return the result
+// over the context, the calls that wait for a decision, those that end meanwhile,
+// and decisions that came early. The successor makes such a call again, with the
+// same inputs: it keeps its id, its idempotency key, its approval and its
+// deadline, and one that has ended gives its result at once. Return the error
 // from the workflow.
 //
 // It fails with PAYLOAD_TOO_LARGE if more waits than a run can carry, and with a

@@ -36,7 +36,9 @@ func newDesk(ctx workflow.Context, s *state, inherited durable.InboxState) *desk
 	names := s.opts.Namer
 	inbox := durable.NewInbox(inherited)
 	for _, c := range s.inherited {
-		inbox.Rejoin(c.Approval)
+		if c.Approval != nil {
+			inbox.Rejoin(*c.Approval)
+		}
 	}
 	return &desk{
 		state:   s,
@@ -145,6 +147,10 @@ func (d *desk) decide(ctx workflow.Context, decision durable.Decision, now time.
 
 func (d *desk) onExpiry(ctx workflow.Context, w *wait, expiry workflow.Future) {
 	if !expiry.IsReady() || d.find(w.id) != w {
+		return
+	}
+	if expiry.Get(ctx, nil) != nil { // the call was cancelled, and its timer with it
+		w.expiry = nil
 		return
 	}
 	d.inbox.Expire(w.id)

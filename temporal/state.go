@@ -31,6 +31,10 @@ type state struct {
 	// inherited are calls that the predecessor left waiting and that this run has
 	// not made again yet.
 	inherited []durable.Carried
+	// leaving says that the run is going over to a successor, ended are calls that
+	// came to their end since.
+	leaving bool
+	ended   []durable.Carried
 }
 
 type stateKey struct{}
