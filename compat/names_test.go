@@ -29,7 +29,7 @@ func persistedNames() map[string][]string {
 			namer.Unit(durable.OperationPreview, "payments.refund"), namer.Catalog(), namer.Audit(),
 		},
 		"workflows":           {namer.ModuleCall()},
-		"signals_and_updates": {namer.Approval()},
+		"signals_and_updates": {namer.Approval(), namer.Forward()},
 		"queries":             {namer.Approvals()},
 		"headers":             {durable.ContextHeader, "apcore-carry"},
 		"context_data":        {durable.IdempotencyKey, durable.AttemptKey},

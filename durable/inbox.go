@@ -145,6 +145,23 @@ func (b *Inbox) Rejoin(approval Approval) {
 	}
 }
 
+// Copy keeps a copy of an approval that another run owns, as it stands there. It
+// returns the early decisions about it that count.
+func (b *Inbox) Copy(approval Approval, now time.Time) []Decision {
+	if at := b.find(approval.ApprovalID); at >= 0 {
+		b.state.Approvals[at] = approval
+	} else {
+		b.state.Approvals = append(b.state.Approvals, approval)
+	}
+	var counted []Decision
+	for _, decision := range b.takeEarly(approval.ApprovalID) {
+		if b.Decide(decision, now) == nil {
+			counted = append(counted, decision)
+		}
+	}
+	return counted
+}
+
 // Escalate lets the second level decide a pending approval too; it reports
 // whether it still waited.
 func (b *Inbox) Escalate(id string) bool {

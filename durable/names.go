@@ -112,6 +112,10 @@ func (n Namer) Audit() string { return n.name("audit") }
 // Approval names the signal and the update that carry a [Decision].
 func (n Namer) Approval() string { return n.name("approval") }
 
+// Forward names the signal with which a child shows an [Approval] at the root of
+// its tree.
+func (n Namer) Forward() string { return n.name("approval-forward") }
+
 // Approvals names the query that answers with every [Approval] of a run.
 func (n Namer) Approvals() string { return n.name("approvals") }
 

@@ -108,6 +108,8 @@ type call struct {
 	settings durable.Settings
 	local    bool
 	summary  string
+	// atRoot shows approvals at the root of the tree as well.
+	atRoot bool
 	// adopted is the call of a predecessor that this one continues.
 	adopted *durable.Carried
 }
@@ -145,6 +147,7 @@ func prepare(ctx workflow.Context, moduleID string, in any) (*call, error) {
 		},
 		policy:   opts.policy(entry.base, settings),
 		settings: settings,
+		atRoot:   opts.ApproveAtRoot,
 		local:    s.runsLocally(ctx, moduleID, opts.execution(), settings.Execution),
 		summary:  shorten(entry.description),
 	}
@@ -242,7 +245,7 @@ func (e *engine) AwaitDecision(request durable.CallRequest, approval durable.App
 	e.rejoin = false
 	w := s.wait(request, approval.ApprovalID)
 	defer s.waited(w)
-	return s.desk.await(e.ctx, approval, rejoin)
+	return s.desk.await(e.ctx, approval, awaitOptions{rejoin: rejoin, atRoot: e.call.atRoot})
 }
 
 func (e *engine) Sleep(d time.Duration) error {

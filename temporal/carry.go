@@ -65,6 +65,11 @@ func (s *state) carry() (*durable.Carry, error) {
 	c := &durable.Carry{V: durable.WireVersion}
 	all := s.desk.inbox.State()
 	c.Early, c.Dropped = all.Early, all.Dropped
+	for _, approval := range all.Approvals {
+		if approval.WorkflowID != "" && approval.Status == durable.ApprovalIsPending {
+			c.Approvals = append(c.Approvals, approval)
+		}
+	}
 	for _, w := range s.waiting {
 		approval, ok := s.desk.inbox.Get(w.approvalID)
 		if !ok {
@@ -109,7 +114,7 @@ func (s *state) handOver(ctx workflow.Context, header map[string]*commonpb.Paylo
 	}
 	writeHeader(header, s.contextWire())
 	delete(header, carryHeader)
-	if len(c.Calls)+len(c.Early)+c.Dropped == 0 {
+	if len(c.Calls)+len(c.Approvals)+len(c.Early)+c.Dropped == 0 {
 		return nil
 	}
 	payload, err := encodeCarry(c)

@@ -20,7 +20,8 @@ type desk struct {
 	waits   []*wait
 	changed workflow.Channel
 	signals workflow.ReceiveChannel
-	shown   string // what was published last
+	copies  workflow.ReceiveChannel // approvals of children
+	shown   string                  // what was published last
 }
 
 // wait is one call that waits for one approval.
@@ -45,6 +46,7 @@ func newDesk(ctx workflow.Context, s *state, inherited durable.InboxState) *desk
 		inbox:   inbox,
 		changed: workflow.NewBufferedChannel(ctx, 1),
 		signals: workflow.GetSignalChannel(ctx, names.Approval()),
+		copies:  workflow.GetSignalChannel(ctx, names.Forward()),
 	}
 }
 
@@ -80,6 +82,12 @@ func (d *desk) listen(ctx workflow.Context) {
 			var raw converter.RawValue
 			if c.ReceiveAsync(&raw) {
 				d.onSignal(ctx, raw, waited)
+			}
+		})
+		selector.AddReceive(d.copies, func(c workflow.ReceiveChannel, _ bool) {
+			var raw converter.RawValue
+			if c.ReceiveAsync(&raw) {
+				d.onForward(ctx, raw)
 			}
 		})
 		selector.AddReceive(d.changed, func(c workflow.ReceiveChannel, _ bool) { c.ReceiveAsync(nil) })
@@ -138,6 +146,7 @@ func (d *desk) decide(ctx workflow.Context, decision durable.Decision, now time.
 	if err := d.inbox.Decide(decision, now); err != nil {
 		return err
 	}
+	d.passOn(ctx, decision)
 	if _, decided := d.inbox.Decision(decision.ApprovalID); decided {
 		d.state.audit.ended(ctx, decision.ApprovalID)
 		d.wake(decision.ApprovalID)
@@ -175,15 +184,23 @@ func (d *desk) wake(id string) {
 	}
 }
 
+// awaitOptions says that an approval was opened by a predecessor, and that it
+// shows at the root of the tree too.
+type awaitOptions struct{ rejoin, atRoot bool }
+
 // await opens an approval, or rejoins one that a predecessor opened, and blocks
 // until it is decided, expires, or the call is cancelled.
-func (d *desk) await(ctx workflow.Context, approval durable.Approval, rejoin bool) (durable.Decision, error) {
-	w := d.enter(ctx, approval, rejoin)
+func (d *desk) await(ctx workflow.Context, approval durable.Approval, opts awaitOptions) (durable.Decision, error) {
+	w := d.enter(ctx, approval, opts.rejoin)
 	if w == nil { // a decision was waiting
 		return d.outcome(ctx, approval)
 	}
+	if opts.atRoot {
+		d.state.forward(ctx, w.id)
+		defer d.state.forward(ctx, w.id)
+	}
 	workflow.SetCurrentDetails(ctx, d.summary())
-	reminders := d.reminders(ctx, approval, rejoin)
+	reminders := d.reminders(ctx, approval, opts.rejoin)
 	for open := true; open; {
 		selector := workflow.NewSelector(ctx)
 		selector.AddReceive(w.done, func(c workflow.ReceiveChannel, _ bool) {
@@ -304,5 +321,8 @@ func (d *desk) drain(ctx workflow.Context) {
 	var raw converter.RawValue
 	for d.signals.ReceiveAsync(&raw) {
 		d.onSignal(ctx, raw, false)
+	}
+	for d.copies.ReceiveAsync(&raw) {
+		d.onForward(ctx, raw)
 	}
 }

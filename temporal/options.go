@@ -61,6 +61,9 @@ type CallOptions struct {
 	IdempotencyKey string
 	// VersionHint names a wanted version of the module.
 	VersionHint string
+	// ApproveAtRoot shows the call's approvals at the root of the tree of workflows
+	// too, where they can be decided as well as here.
+	ApproveAtRoot bool
 	// ParkUnknownOutcome makes a call whose outcome is unknown wait for an
 	// operator's verdict (retry, done with this output, fail) instead of failing
 	// with OUTCOME_UNKNOWN. The question is answered like an approval.
