@@ -157,11 +157,13 @@ func (s *state) end(ctx workflow.Context, err error) error {
 		s.desk.withdrawAll(detached)
 		s.desk.publish(detached)
 		s.audit.flush(detached)
+		s.sent(detached)
 		s.desk.drain(detached)
 		return err
 	}
-	for s.running > 0 || s.audit.running { // each may cause the other
+	for s.running > 0 || s.audit.running || s.sending > 0 { // each may cause the others
 		s.audit.flush(detached)
+		s.sent(detached)
 		_ = s.settle(detached)
 	}
 	if next.Header == nil {

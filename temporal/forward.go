@@ -24,15 +24,23 @@ func (s *state) forward(ctx workflow.Context, id string) {
 	s.signal(ctx, root.ID, s.opts.Namer.Forward(), approval)
 }
 
-// signal does not wait: a run that is gone needs to know nothing.
+// signal does not wait, but the run does before it ends: the server drops what a
+// closed run has not sent yet. A run that is gone needs to know nothing.
 func (s *state) signal(ctx workflow.Context, workflowID, name string, arg any) {
 	detached, _ := workflow.NewDisconnectedContext(ctx)
 	sent := workflow.SignalExternalWorkflow(detached, workflowID, "", name, arg)
+	s.sending++
 	workflow.GoNamed(detached, "apcore-forward", func(ctx workflow.Context) {
+		defer func() { s.sending-- }()
 		if err := sent.Get(ctx, nil); err != nil {
 			workflow.GetLogger(ctx).Info("apcore: a workflow of the tree could not be told about an approval", "workflow_id", workflowID, "error", err)
 		}
 	})
+}
+
+// sent waits until every signal has reached its run.
+func (s *state) sent(ctx workflow.Context) {
+	_ = workflow.Await(ctx, func() bool { return s.sending == 0 }) // ctx is detached, it cannot be cancelled
 }
 
 // onForward keeps the copy of a child's approval up to date.

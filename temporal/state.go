@@ -34,6 +34,7 @@ type state struct {
 	// leaving says that the run is going over to a successor, ended are calls that
 	// came to their end since.
 	leaving bool
+	sending int // signals on their way to other runs
 	ended   []durable.Carried
 }
 
