@@ -111,7 +111,7 @@ func (q *question) identity() *Identity {
 
 // fail notes a condition that cannot be evaluated.
 func (q *question) fail(path, format string, args ...any) outcome {
-	q.failures = append(q.failures, fmt.Sprintf("%s, %s: ", ruleName(q.rule), path)+fmt.Sprintf(format, args...))
+	q.failures = append(q.failures, fmt.Sprintf("%s, %s: ", ruleName(q.rule), path)+outside.text(fmt.Sprintf(format, args...)))
 	return unevaluable
 }
 
