@@ -5,9 +5,12 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"strings"
 	"testing"
+	"unicode/utf8"
 
 	"github.com/google/go-cmp/cmp"
+	"pgregory.net/rapid"
 
 	"github.com/apcore-temporal/apcore-temporal/apcore"
 )
@@ -115,5 +118,45 @@ func TestIDsAreNoSecrets(t *testing.T) {
 	}
 	if pending.Reason() != masked || pending.Result.Metadata["a"] != masked || pending.ApprovalID() != "id-of-billing" {
 		t.Errorf("answer %+v", pending.Result)
+	}
+}
+
+// Whatever the secret is and wherever it stands in a text, it is gone.
+func TestAnySecretIsHidden(t *testing.T) {
+	var failure error
+	h := newHost(t, apcore.ExecutorOptions{})
+	h.module("m", func(context.Context, obj, *apcore.Context) (obj, error) { return nil, failure })
+	rapid.Check(t, func(rt *rapid.T) {
+		secret := rapid.StringN(4, 40, -1).Filter(func(s string) bool {
+			return utf8.ValidString(s) && !strings.Contains(masked, s) && !strings.Contains(s, "*")
+		}).Draw(rt, "secret")
+		around := rapid.StringMatching(`[ a-z="/:@%]{0,12}`)
+		said := around.Draw(rt, "before") + secret + around.Draw(rt, "after")
+		failure = apcore.NewError("BAD", "%s", said).WithDetail("said", []any{said}).WithCause(fmt.Errorf("deep: %w", &spillError{said}))
+		_, err := h.call("m", obj{"password": secret}, nil)
+		e := apcore.AsError(err)
+		for _, text := range []string{e.Message, fmt.Sprint(e.Details["said"]), e.Cause.Error()} {
+			if strings.Contains(strings.ReplaceAll(text, masked, "*"), secret) {
+				rt.Fatalf("%q shows in %q", secret, text)
+			}
+		}
+	})
+}
+
+// What a step says stays in its trace, without secrets; so does the error that
+// ends a call with its words.
+func TestSecretsInStepTraces(t *testing.T) {
+	strategy, err := apcore.NewStrategy("standard")
+	must(t, err)
+	said := "saw hunter-2-secret"
+	must(t, strategy.InsertAfter("input_validation", apcore.Step{Name: "talks", Run: func(context.Context, *apcore.Pipeline) (apcore.StepResult, error) {
+		return apcore.StepResult{Action: apcore.StepAbort, Explanation: said, Alternatives: []string{said}}, nil
+	}}))
+	h := newHost(t, apcore.ExecutorOptions{Strategy: strategy}).module("m", nil)
+	_, trace, err := h.CallWithTrace(t.Context(), "m", obj{"password": "hunter-2-secret"}, nil)
+	h.wants(err, apcore.CodePipelineAbort, 0)
+	last := trace.Steps[len(trace.Steps)-1]
+	if last.Name != "talks" || last.Result.Explanation != "saw "+masked || last.Result.Alternatives[0] != "saw "+masked || !strings.Contains(err.Error(), "saw "+masked) {
+		t.Errorf("step %+v, %v", last, err)
 	}
 }
