@@ -13,6 +13,7 @@ import (
 	enumspb "go.temporal.io/api/enums/v1"
 	historypb "go.temporal.io/api/history/v1"
 	"go.temporal.io/sdk/client"
+	sdktemporal "go.temporal.io/sdk/temporal"
 	"go.temporal.io/sdk/workflow"
 
 	"github.com/apcore-temporal/apcore-temporal/apcore"
@@ -149,4 +150,9 @@ var errBoom = errors.New("boom")
 // OneCall is a workflow of one call.
 func OneCall(ctx workflow.Context, id string, in map[string]any, opts temporal.CallOptions) (map[string]any, error) {
 	return temporal.Call[map[string]any](temporal.WithCallOptions(ctx, opts), id, in)
+}
+
+// startOptions are those of a workflow that the server may retry.
+func startOptions(queue string, policy *sdktemporal.RetryPolicy) client.StartWorkflowOptions {
+	return client.StartWorkflowOptions{ID: "run-" + uuid.NewString(), TaskQueue: queue, RetryPolicy: policy}
 }
