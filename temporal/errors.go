@@ -126,10 +126,32 @@ func callFailure(request durable.CallRequest, policy durable.Policy, err error, 
 	if errors.As(err, &timeout) && !errors.As(err, &application) {
 		failure = timedOut(request, policy, timeout)
 	}
+	if policy.Class.Repeats() && (failure.Retry || timeout != nil) && stoppedByCancel(err) {
+		failure = cancelled(request, failure)
+		err = errors.Join(sdktemporal.NewCanceledError(), err)
+	}
 	if failure.Err.Timestamp.IsZero() {
 		failure.Err.Timestamp = now
 	}
 	return &callError{failure, err}
+}
+
+// stoppedByCancel reports whether no attempt followed a failed one because of a
+// cancellation. The server says so of every failure after the request, also where
+// none would have followed.
+func stoppedByCancel(err error) bool {
+	var activity *sdktemporal.ActivityError
+	return errors.As(err, &activity) && activity.RetryState() == enumspb.RETRY_STATE_CANCEL_REQUESTED && !sdktemporal.IsCanceledError(err)
+}
+
+// cancelled is a call that was cancelled between two attempts; the last one's
+// failure is the cause.
+func cancelled(request durable.CallRequest, last *durable.Failure) *durable.Failure {
+	return &durable.Failure{NotStarted: last.NotStarted, Err: &apcore.Error{
+		Code: apcore.CodeExecutionCancelled, Cause: last.Err,
+		Message: "the call of module '" + request.ModuleID + "' was cancelled between two attempts",
+		Details: map[string]any{"module_id": request.ModuleID, "call_id": request.CallID},
+	}}
 }
 
 func timedOut(request durable.CallRequest, policy durable.Policy, timeout *sdktemporal.TimeoutError) *durable.Failure {

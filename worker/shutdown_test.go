@@ -38,19 +38,21 @@ const (
 // Scenario 48: SIGTERM while a module runs that must not run twice. By default the
 // worker waits for it and reports its result; a worker that may not wait so long
 // reports an unknown outcome. Either way the next worker does not run it again.
-// Target 26: so it is with SIGKILL between the effect and the answer.
+// Target 26: so it is with SIGKILL between the effect and the answer, also while
+// the call is being cancelled.
 func TestDeployWhileAModuleRuns(t *testing.T) {
 	t.Parallel()
 	for _, test := range []struct {
 		name    string
 		timeout string // of stopping; empty is the default
-		dies    string // "1" kills itself after the effect
+		dies    string // "1" kills itself after the effect, "later" is killed
 		want    apcore.Code
 		lines   string
 	}{
 		{"default", "", "", "", "effect stopping finished"},
 		{"no time", "100ms", "", durable.CodeOutcomeUnknown, "effect stopping"},
 		{"killed", "", "1", durable.CodeOutcomeUnknown, "effect"},
+		{"killed while cancelled", "", "later", durable.CodeOutcomeUnknown, "effect"},
 	} {
 		t.Run(test.name, func(t *testing.T) {
 			t.Parallel()
@@ -62,6 +64,11 @@ func TestDeployWhileAModuleRuns(t *testing.T) {
 			if test.dies == "" {
 				must(t, first.Process.Signal(syscall.SIGTERM))
 				s.until("the module hears that the worker stops", func() bool { return strings.Contains(linesIn(t, folder), "stopping") })
+			}
+			if test.dies == "later" {
+				must(t, first.Process.Signal(syscall.SIGSTOP)) // so that it does not hear of it
+				must(t, s.client.CancelWorkflow(t.Context(), run.GetID(), ""))
+				must(t, first.Process.Kill())
 			}
 			if test.want == "" { // the others wait for what does not come
 				must(t, os.WriteFile(filepath.Join(folder, "finish"), nil, 0o600))
@@ -151,7 +158,7 @@ func slow(folder string) moduleFunc {
 		if err := write("effect"); err != nil {
 			return nil, err
 		}
-		if os.Getenv(deployDies) != "" {
+		if os.Getenv(deployDies) == "1" {
 			_ = syscall.Kill(os.Getpid(), syscall.SIGKILL)
 		}
 		<-activity.GetWorkerStopChannel(ctx)
