@@ -80,7 +80,9 @@ func (a *Activities) call(ctx context.Context, request durable.CallRequest) (*du
 	linkAsked(ctx, request)
 	stop := heartbeat(ctx)
 	defer stop()
-	result, err := a.invoker.Invoke(ctx, request, int(activity.GetInfo(ctx).Attempt))
+	result, err := a.measured(ctx, request, func() (*durable.CallResult, error) {
+		return a.invoker.Invoke(ctx, request, int(activity.GetInfo(ctx).Attempt))
+	})
 	if err != nil {
 		return nil, a.outcome(ctx, request, err)
 	}

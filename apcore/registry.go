@@ -242,3 +242,10 @@ func isNil(value any) bool {
 		return false
 	}
 }
+
+// Sealed reports whether the registry takes no more modules.
+func (r *Registry) Sealed() bool {
+	r.mu.RLock()
+	defer r.mu.RUnlock()
+	return r.sealed != ""
+}

@@ -4,7 +4,9 @@ import (
 	"cmp"
 	"context"
 	"fmt"
+	"net/http"
 	"slices"
+	"sync"
 	"sync/atomic"
 	"time"
 
@@ -34,6 +36,13 @@ type Options struct {
 	// CheckNames lets Start fail when an open run of the task queue has called a
 	// module that this worker neither has nor knows by an alias, see [CheckNames].
 	CheckNames bool
+	// MonitorAddress is the host:port at which the worker serves [HealthPath],
+	// [ReadyPath] and [MetricsPath] from Start to the end of Stop; port 0 takes a
+	// free one. Empty serves nothing. Whoever reaches it may read all of it.
+	MonitorAddress string
+	// Metrics is what [MetricsPath] serves, such as that of [Metrics.Handler]; nil
+	// means not found.
+	Metrics http.Handler
 	// SDK is handed to the SDK as it is, with the plugin and the stop timeout
 	// added.
 	SDK sdkworker.Options
@@ -48,8 +57,24 @@ type Worker struct {
 	queue    string
 	ids      []string
 	fatal    chan error
-	stopped  atomic.Bool
+
+	sealed       func() bool // nil when the registry is left open
+	startMonitor func() (*monitor, error)
+	monitor      atomic.Pointer[monitor]
+	mu           sync.Mutex
+	state        state
+	broken       error
 }
+
+// state is how far a worker has come.
+type state int
+
+const (
+	stateNew state = iota
+	statePolling
+	stateDraining
+	stateStopped
+)
 
 // New makes a worker that does not poll yet. Beside the errors of [NewPlugin] it
 // fails with GENERAL_INVALID_INPUT for a nil client, an empty queue, a negative
@@ -79,6 +104,10 @@ func New(c client.Client, queue string, executor *apcore.Executor, opts Options)
 		w.check = func(ctx context.Context) error {
 			return CheckNames(ctx, c, queue, executor, CheckOptions{Aliases: opts.Invoker.Aliases, Namer: opts.Namer})
 		}
+	}
+	w.startMonitor = func() (*monitor, error) { return startMonitor(opts.MonitorAddress, w, opts.Metrics) }
+	if !opts.LeaveUnsealed {
+		w.sealed = executor.Registry().Sealed
 	}
 	sdk, err := w.sdkOptions(hosted, opts)
 	if err != nil {
@@ -131,6 +160,9 @@ func (w *Worker) warnContradictions(executor *apcore.Executor) {
 
 func (w *Worker) onFatal(next func(error)) func(error) {
 	return func(err error) {
+		w.mu.Lock()
+		w.broken = err
+		w.mu.Unlock()
 		select {
 		case w.fatal <- err:
 		default:
@@ -152,7 +184,7 @@ func (w *Worker) Registry() sdkworker.Registry { return w.registry }
 func (w *Worker) Start() error { return w.start(context.Background()) }
 
 func (w *Worker) start(ctx context.Context) error {
-	if w.stopped.Load() {
+	if w.in(stateDraining, stateStopped) {
 		return apcore.NewError(apcore.CodeInvalidInput, "the worker of task queue %q was stopped: make a new one", w.queue)
 	}
 	if err := w.registry.failure(); err != nil {
@@ -163,21 +195,50 @@ func (w *Worker) start(ctx context.Context) error {
 			return err
 		}
 	}
+	if w.monitor.Load() == nil {
+		m, err := w.startMonitor()
+		if err != nil {
+			return err
+		}
+		w.monitor.Store(m)
+	}
 	if err := w.sdk.Start(); err != nil {
+		w.monitor.Swap(nil).stop()
 		return err
 	}
-	w.logger.Info("worker started", zap.String("task_queue", w.queue), zap.Strings("modules", w.ids))
+	w.advance(statePolling)
+	w.logger.Info("worker started", zap.String("task_queue", w.queue), zap.Strings("modules", w.ids), zap.String("monitor", w.MonitorAddress()))
 	return nil
 }
 
 // Stop takes no new work, waits for running modules up to the stop timeout, then
-// interrupts them. Later calls do nothing.
+// interrupts them. From its beginning the worker is not ready. Later calls do
+// nothing.
 func (w *Worker) Stop() {
-	if w.stopped.Swap(true) {
+	if !w.advance(stateDraining) {
 		return
 	}
 	w.sdk.Stop()
+	w.advance(stateStopped)
+	w.monitor.Swap(nil).stop()
 	w.logger.Info("worker stopped", zap.String("task_queue", w.queue))
+}
+
+// advance moves to a later state and reports whether it was one.
+func (w *Worker) advance(to state) bool {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if to <= w.state {
+		return false
+	}
+	w.state = to
+	return true
+}
+
+func (w *Worker) in(states ...state) bool {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	return slices.Contains(states, w.state)
 }
 
 // Run starts the worker and stops it when ctx ends or the worker breaks down; it
