@@ -128,12 +128,15 @@ func prepare(ctx workflow.Context, moduleID string, in any) (*call, error) {
 	if err := opts.check(moduleID, entry.base.Class); err != nil {
 		return nil, err
 	}
-	inputs, err := encodeInputs(moduleID, in, s.opts.MaxInputBytes)
+	inputs, err := encodeInputs(moduleID, in, s.limits.MaxInputBytes)
 	if err != nil {
 		return nil, err
 	}
 	contextWire, err := apcore.EncodeJSON(s.contextWire())
 	if err != nil {
+		return nil, err
+	}
+	if err := durable.CheckSize(moduleID, "context", durable.EncodedSize(contextWire), s.limits.MaxContextBytes); err != nil {
 		return nil, err
 	}
 	settings := opts.over(entry.settings)
@@ -174,11 +177,7 @@ func encodeInputs(moduleID string, in any, limit int) (json.RawMessage, error) {
 		return nil, apcore.NewError(durable.CodeTokenRefused, "inputs of module %q bring their own %s: approvals are waited for by the call itself", moduleID, apcore.ApprovalTokenKey).
 			WithDetail("module_id", moduleID)
 	}
-	if len(text) > limit {
-		return nil, apcore.NewError(durable.CodePayloadTooLarge, "inputs of module %q have %d bytes, %d are allowed: pass a reference instead", moduleID, len(text), limit).
-			WithDetail("module_id", moduleID).WithDetail("path", "inputs").WithDetail("size", len(text)).WithDetail("limit", limit)
-	}
-	return text, nil
+	return text, durable.CheckSize(moduleID, "inputs", durable.EncodedSize(text), limit)
 }
 
 func (c *call) run(ctx workflow.Context) (*durable.CallResult, error) {
@@ -224,6 +223,13 @@ func (e *engine) Do(request durable.CallRequest) (durable.CallResult, error) {
 func (e *engine) unit(request durable.CallRequest) (durable.CallResult, error) {
 	policy := e.call.policy.For(request)
 	var result durable.CallResult
+	size, err := e.call.state.limits.checkRequest(request)
+	if err != nil {
+		return result, local(e.ctx, err)
+	}
+	if err := e.call.state.budget.admit(e.ctx, size); err != nil {
+		return result, cancelledBeforeStart(e.ctx, request.ModuleID, err)
+	}
 	if err := e.schedule(request, policy).Get(e.ctx, &result); err != nil {
 		return result, callFailure(request, policy, err, e.Now())
 	}

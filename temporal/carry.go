@@ -112,7 +112,9 @@ func (s *state) handOver(ctx workflow.Context, header map[string]*commonpb.Paylo
 	if err != nil {
 		return err
 	}
-	writeHeader(header, s.contextWire())
+	if err := writeHeader(header, s.opts.Codecs, s.contextWire()); err != nil {
+		return err
+	}
 	delete(header, carryHeader)
 	if len(c.Calls)+len(c.Approvals)+len(c.Early)+c.Dropped == 0 {
 		return nil
@@ -121,8 +123,7 @@ func (s *state) handOver(ctx workflow.Context, header map[string]*commonpb.Paylo
 	if err != nil {
 		return err
 	}
-	header[carryHeader] = payload
-	return nil
+	return put(header, s.opts.Codecs, carryHeader, payload)
 }
 
 // encodeCarry leaves out what approvers see when it is too much for a header.

@@ -7,6 +7,7 @@ import (
 	"time"
 
 	enumspb "go.temporal.io/api/enums/v1"
+	"go.temporal.io/api/serviceerror"
 	sdktemporal "go.temporal.io/sdk/temporal"
 
 	"github.com/apcore-temporal/apcore-temporal/apcore"
@@ -53,8 +54,12 @@ func AsError(err error) *apcore.Error {
 	return failureOf(err).Err
 }
 
-// failureOf reads Temporal's error.
+// failureOf reads Temporal's error. That of a query has the workflow's own inside.
 func failureOf(err error) *durable.Failure {
+	var query *serviceerror.QueryFailed
+	if errors.As(err, &query) && query.Failure != nil {
+		err = sdktemporal.GetDefaultFailureConverter().FailureToError(query.Failure)
+	}
 	var application *sdktemporal.ApplicationError
 	if errors.As(err, &application) {
 		return fromApplication(application)

@@ -3,8 +3,6 @@ package temporal
 import (
 	"context"
 
-	commonpb "go.temporal.io/api/common/v1"
-	"go.temporal.io/sdk/client"
 	"go.temporal.io/sdk/converter"
 	"go.temporal.io/sdk/interceptor"
 	"go.temporal.io/sdk/workflow"
@@ -19,12 +17,13 @@ type Options struct {
 	Catalog *Catalog
 	// Namer makes the persisted names.
 	Namer durable.Namer
-	// MaxInputBytes bounds the inputs of one call as JSON; zero means 1 MiB.
-	MaxInputBytes int
+	// Limits bounds what a run hands to the server.
+	Limits Limits
+	// Codecs encode the headers that carry contexts, as converter.NewCodecDataConverter
+	// takes them; none leaves them readable. Give the client the same. They run in
+	// workflow code and must not wait for anything.
+	Codecs []converter.PayloadCodec
 }
-
-// DefaultMaxInputBytes keeps inputs below what the server carries.
-const DefaultMaxInputBytes = 1 << 20
 
 // NewInterceptor prepares every workflow of a worker or replayer for [Call],
 // and lets a client pass an apcore context on, see [WithContext]. Package worker
@@ -32,29 +31,31 @@ const DefaultMaxInputBytes = 1 << 20
 // client.Options.Interceptors. Options out of bounds fail with
 // GENERAL_INVALID_INPUT, a bad prefix of names with CONFIG_INVALID.
 func NewInterceptor(opts Options) (interceptor.Interceptor, error) {
-	if opts.MaxInputBytes < 0 {
-		return nil, apcore.NewError(apcore.CodeInvalidInput, "Options.MaxInputBytes is %d: give a positive number, or zero for 1 MiB", opts.MaxInputBytes)
-	}
 	if err := opts.Namer.Validate(); err != nil {
 		return nil, err
 	}
-	if opts.MaxInputBytes == 0 {
-		opts.MaxInputBytes = DefaultMaxInputBytes
+	limits, err := opts.Limits.withDefaults()
+	if err != nil {
+		return nil, err
 	}
+	opts.Limits = limits
 	return &rootInterceptor{opts: opts}, nil
 }
 
 // NewClientInterceptor is the client's half of [NewInterceptor] alone, for
 // programs that start workflows and run none: it passes on the context of
-// [WithContext].
-func NewClientInterceptor() interceptor.ClientInterceptor { return &clientInterceptor{} }
+// [WithContext]. Codecs are those of [Options].
+func NewClientInterceptor(codecs ...converter.PayloadCodec) interceptor.ClientInterceptor {
+	return &clientInterceptor{codecs: codecs}
+}
 
 type clientInterceptor struct {
 	interceptor.ClientInterceptorBase
+	codecs []converter.PayloadCodec
 }
 
-func (*clientInterceptor) InterceptClient(next interceptor.ClientOutboundInterceptor) interceptor.ClientOutboundInterceptor {
-	return &clientOutbound{interceptor.ClientOutboundInterceptorBase{Next: next}}
+func (c *clientInterceptor) InterceptClient(next interceptor.ClientOutboundInterceptor) interceptor.ClientOutboundInterceptor {
+	return &clientOutbound{interceptor.ClientOutboundInterceptorBase{Next: next}, c.codecs}
 }
 
 type rootInterceptor struct {
@@ -67,12 +68,13 @@ func (r *rootInterceptor) InterceptWorkflow(_ workflow.Context, next interceptor
 }
 
 func (r *rootInterceptor) InterceptClient(next interceptor.ClientOutboundInterceptor) interceptor.ClientOutboundInterceptor {
-	return &clientOutbound{interceptor.ClientOutboundInterceptorBase{Next: next}}
+	return &clientOutbound{interceptor.ClientOutboundInterceptorBase{Next: next}, r.opts.Codecs}
 }
 
 type inbound struct {
 	interceptor.WorkflowInboundInterceptorBase
-	opts Options
+	opts  Options
+	state *state // nil until the workflow begins, and where it was prepared before
 }
 
 func (i *inbound) Init(next interceptor.WorkflowOutboundInterceptor) error {
@@ -83,45 +85,24 @@ func (i *inbound) ExecuteWorkflow(ctx workflow.Context, in *interceptor.ExecuteW
 	if _, err := stateOf(ctx); err == nil { // installed twice, by client and worker
 		return i.Next.ExecuteWorkflow(ctx, in)
 	}
-	inherited, err := readHeader(interceptor.WorkflowHeader(ctx))
+	inherited, err := readHeader(interceptor.WorkflowHeader(ctx), i.opts.Codecs)
 	if err != nil {
 		return nil, workflowError(local(ctx, err))
 	}
 	s := newState(ctx, i.opts, inherited)
+	i.state = s
 	ctx = workflow.WithValue(ctx, stateKey{}, s)
 	if err := s.desk.open(ctx, i.opts.Namer); err != nil {
 		return nil, err
 	}
 	result, err := i.Next.ExecuteWorkflow(ctx, in)
+	result, err = s.leave(ctx, result, err)
 	return result, workflowError(s.end(ctx, err))
 }
 
 // outbound passes the run's context to children and successors.
 type outbound struct {
 	interceptor.WorkflowOutboundInterceptorBase
-}
-
-func (o *outbound) ExecuteChildWorkflow(ctx workflow.Context, childType string, args ...any) workflow.ChildWorkflowFuture {
-	if s, err := stateOf(ctx); err == nil {
-		writeHeader(interceptor.WorkflowHeader(ctx), s.contextWire())
-	}
-	return o.Next.ExecuteChildWorkflow(ctx, childType, args...)
-}
-
-// NewContinueAsNewError waits for the calls that are running, so that none is
-// lost or made twice, and hands over those that wait for a decision.
-func (o *outbound) NewContinueAsNewError(ctx workflow.Context, fn any, args ...any) error {
-	s, err := stateOf(ctx)
-	if err != nil {
-		return o.Next.NewContinueAsNewError(ctx, fn, args...)
-	}
-	if err := s.settle(ctx); err != nil {
-		return err
-	}
-	if err := s.handOver(ctx, interceptor.WorkflowHeader(ctx)); err != nil {
-		return local(ctx, err)
-	}
-	return o.Next.NewContinueAsNewError(ctx, fn, args...)
 }
 
 type contextKey struct{}
@@ -131,60 +112,4 @@ type contextKey struct{}
 // needs the interceptor of [NewInterceptor].
 func WithContext(ctx context.Context, c *apcore.Context) context.Context {
 	return context.WithValue(ctx, contextKey{}, c)
-}
-
-type clientOutbound struct {
-	interceptor.ClientOutboundInterceptorBase
-}
-
-func (c *clientOutbound) ExecuteWorkflow(ctx context.Context, in *interceptor.ClientExecuteWorkflowInput) (client.WorkflowRun, error) {
-	announce(ctx)
-	return c.Next.ExecuteWorkflow(ctx, in)
-}
-
-func (c *clientOutbound) SignalWithStartWorkflow(ctx context.Context, in *interceptor.ClientSignalWithStartWorkflowInput) (client.WorkflowRun, error) {
-	announce(ctx)
-	return c.Next.SignalWithStartWorkflow(ctx, in)
-}
-
-func (c *clientOutbound) UpdateWithStartWorkflow(ctx context.Context, in *interceptor.ClientUpdateWithStartWorkflowInput) (client.WorkflowUpdateHandle, error) {
-	announce(ctx)
-	return c.Next.UpdateWithStartWorkflow(ctx, in)
-}
-
-func announce(ctx context.Context) {
-	if c := ContextOf(ctx); c != nil {
-		writeHeader(interceptor.Header(ctx), c.Serialize())
-	}
-}
-
-func writeHeader(header map[string]*commonpb.Payload, contextWire map[string]any) {
-	if header == nil {
-		return
-	}
-	if payload, err := converter.GetDefaultDataConverter().ToPayload(contextWire); err == nil {
-		header[durable.ContextHeader] = payload
-	}
-}
-
-// readHeader takes what is there; a header that cannot be read is an error, not
-// an anonymous call.
-func readHeader(header map[string]*commonpb.Payload) (*carried, error) {
-	c := &carried{}
-	if payload, ok := header[durable.ContextHeader]; ok {
-		object, err := apcore.DecodeObject(payload.GetData())
-		if err != nil {
-			return nil, apcore.NewError(apcore.CodeInvalidInput, "header %s is no apcore context: %w", durable.ContextHeader, err)
-		}
-		c.context = object
-	}
-	if payload, ok := header[carryHeader]; ok {
-		if err := converter.GetDefaultDataConverter().FromPayload(payload, &c.carry); err != nil {
-			return nil, apcore.NewError(apcore.CodeInvalidInput, "header %s cannot be read: %w", carryHeader, err)
-		}
-		if c.carry.V > durable.WireVersion {
-			return nil, apcore.NewError(apcore.CodeInvalidInput, "header %s has version %d, this worker reads up to %d: update the worker", carryHeader, c.carry.V, durable.WireVersion)
-		}
-	}
-	return c, nil
 }

@@ -21,6 +21,8 @@ type state struct {
 	context map[string]any
 	data    map[string]any
 	desk    *desk
+	limits  Limits
+	budget  *budget
 	// locals remembers for this run where the units of modules run.
 	locals map[string]bool
 	audit  *auditor
@@ -50,14 +52,12 @@ func stateOf(ctx workflow.Context) (*state, error) {
 // newState builds the run's context from the caller's header, or a fresh one
 // in the trace of the client's span, or else in one with the run id as its id.
 func newState(ctx workflow.Context, opts Options, inherited *carried) *state {
-	s := &state{opts: opts, info: workflow.GetInfo(ctx), data: map[string]any{}, locals: map[string]bool{}}
+	s := &state{opts: opts, limits: opts.Limits, budget: newBudget(ctx, opts.Limits), info: workflow.GetInfo(ctx), data: map[string]any{}, locals: map[string]bool{}}
 	s.context = inherited.context
 	if s.context == nil {
-		s.context = map[string]any{
-			"_context_version": 1, "trace_id": freshTraceID(interceptor.WorkflowHeader(ctx), s.info),
-			"caller_id": nil, "call_chain": []any{}, "identity": nil,
-		}
+		s.context = fresh(freshTraceID(interceptor.WorkflowHeader(ctx), s.info))
 	}
+	mendTrace(ctx, s.context, s.info)
 	if data, ok := s.context["data"].(map[string]any); ok {
 		s.data = data
 	}

@@ -34,10 +34,14 @@ func TraceHeaders(ctx workflow.Context) map[string]string {
 // by how it was started: that of the context it was given, or else that of the
 // span it was started under, or else the run id without dashes.
 func TraceID(ctx workflow.Context) string {
+	if s, err := stateOf(ctx); err == nil {
+		id, _ := s.context["trace_id"].(string)
+		return id
+	}
 	header := interceptor.WorkflowHeader(ctx)
 	if payload, ok := header[durable.ContextHeader]; ok {
 		if object, err := apcore.DecodeObject(payload.GetData()); err == nil {
-			if id, ok := object["trace_id"].(string); ok {
+			if id, ok := object["trace_id"].(string); ok && isTraceID(id) {
 				return id
 			}
 		}

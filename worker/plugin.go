@@ -6,6 +6,7 @@ import (
 	"sync"
 
 	"go.temporal.io/sdk/client"
+	"go.temporal.io/sdk/converter"
 	"go.temporal.io/sdk/interceptor"
 	sdktemporal "go.temporal.io/sdk/temporal"
 	sdkworker "go.temporal.io/sdk/worker"
@@ -29,8 +30,11 @@ type PluginOptions struct {
 	NoDynamicActivity bool
 	// LeaveUnsealed keeps the executor's registry open, see [activities.Options].
 	LeaveUnsealed bool
-	// MaxInputBytes bounds the inputs of one call; zero means 1 MiB.
-	MaxInputBytes int
+	// Limits bounds what runs hand to the server.
+	Limits temporal.Limits
+	// Codecs encode the headers that carry contexts, see [temporal.Options]; the
+	// client needs them too, and a data converter of its own, see package codec.
+	Codecs []converter.PayloadCodec
 	// Namer makes the persisted names; all workers and clients of a namespace
 	// need the same.
 	Namer durable.Namer
@@ -69,6 +73,7 @@ func NewPlugin(executor *apcore.Executor, opts PluginOptions) (*sdktemporal.Simp
 // host is what a plugin brings to its workers.
 type host struct {
 	namer   durable.Namer
+	codecs  []converter.PayloadCodec
 	hosted  *activities.Activities
 	prepare interceptor.Interceptor
 
@@ -93,7 +98,10 @@ func newHost(executor *apcore.Executor, opts PluginOptions) (*host, error) {
 	if err != nil {
 		return nil, err
 	}
-	h := &host{namer: opts.Namer, owners: map[string]*owners{}}
+	if opts.Limits.OffloadBytes > 0 && opts.Invoker.MaxOutputBytes == 0 {
+		opts.Invoker.MaxOutputBytes = temporal.DefaultMaxOffloadedBytes
+	}
+	h := &host{namer: opts.Namer, codecs: opts.Codecs, owners: map[string]*owners{}}
 	h.hosted, err = activities.New(executor, activities.Options{
 		InvokerOptions: opts.Invoker, Namer: opts.Namer, AuditSink: opts.AuditSink, Client: opts.Client,
 		Dynamic: opts.Dynamic, NoDynamicActivity: opts.NoDynamicActivity, LeaveUnsealed: opts.LeaveUnsealed,
@@ -102,7 +110,7 @@ func newHost(executor *apcore.Executor, opts PluginOptions) (*host, error) {
 		return nil, err
 	}
 	h.prepare, err = temporal.NewInterceptor(temporal.Options{
-		Catalog: catalog.WithAliases(opts.Invoker.Aliases), Namer: opts.Namer, MaxInputBytes: opts.MaxInputBytes,
+		Catalog: catalog.WithAliases(opts.Invoker.Aliases), Namer: opts.Namer, Limits: opts.Limits, Codecs: opts.Codecs,
 	})
 	return h, err
 }
@@ -110,7 +118,7 @@ func newHost(executor *apcore.Executor, opts PluginOptions) (*host, error) {
 func (h *host) plugin() (*sdktemporal.SimplePlugin, error) {
 	return sdktemporal.NewSimplePlugin(sdktemporal.SimplePluginOptions{
 		Name:               "apcore",
-		ClientInterceptors: []interceptor.ClientInterceptor{temporal.NewClientInterceptor()},
+		ClientInterceptors: []interceptor.ClientInterceptor{temporal.NewClientInterceptor(h.codecs...)},
 		WorkerInterceptors: []interceptor.WorkerInterceptor{h.prepare},
 		ConfigureWorker: func(_ context.Context, made sdkworker.PluginConfigureWorkerOptions) error {
 			h.ownersOf(made.WorkerInstanceKey).watch(made.WorkerRegistryOptions)

@@ -11,6 +11,7 @@ import (
 
 	"github.com/apcore-temporal/apcore-temporal/apcore"
 	"github.com/apcore-temporal/apcore-temporal/durable"
+	"github.com/apcore-temporal/apcore-temporal/temporal"
 	"github.com/apcore-temporal/apcore-temporal/worker"
 )
 
@@ -86,7 +87,7 @@ func TestWorkerRefusesBadOptions(t *testing.T) {
 			return err
 		},
 		"input size": func() error {
-			_, err := worker.NewPlugin(executor, worker.PluginOptions{MaxInputBytes: -5})
+			_, err := worker.NewPlugin(executor, worker.PluginOptions{Limits: temporal.Limits{MaxInputBytes: -5}})
 			return err
 		},
 	} {
