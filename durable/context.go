@@ -116,3 +116,12 @@ func unverified(request CallRequest, err error) error {
 	return newError(apcore.CodeACLDenied, "the context of the call of module %q is refused: %w", request.ModuleID, err).
 		WithDetail("module_id", request.ModuleID)
 }
+
+// shown is an identity as approvers see it: attributes are redacted like inputs,
+// since a token may well be among them.
+func (i *Invoker) shown(identity *apcore.Identity) *apcore.Identity {
+	if identity == nil || len(identity.Attrs()) == 0 {
+		return identity
+	}
+	return apcore.NewIdentity(identity.ID(), identity.Type(), identity.Roles(), i.executor.Redactor().Redact(identity.Attrs(), nil))
+}

@@ -176,6 +176,7 @@ func (i *Invoker) issue(ctx context.Context, request CallRequest, outcome *apcor
 // complete sets what is the same for every approval of this worker.
 func (i *Invoker) complete(ctx context.Context, request CallRequest, approval *Approval) (*Approval, error) {
 	approval.Status, approval.RequestedAt = ApprovalIsPending, request.RequestedAt
+	approval.Identity = i.shown(approval.Identity)
 	if timeout := i.approvalTimeout(request); timeout != NoDeadline {
 		approval.Deadline = request.RequestedAt.Add(timeout)
 	}
