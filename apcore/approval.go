@@ -50,7 +50,8 @@ type ApprovalResult struct {
 	Status     ApprovalStatus `json:"status"`
 	ApprovedBy string         `json:"approved_by,omitempty"`
 	Reason     string         `json:"reason,omitempty"`
-	// ApprovalID names the pending request; required when pending.
+	// ApprovalID names the pending request. A pending one without it cannot be
+	// resumed, see [PendingApproval].
 	ApprovalID string         `json:"approval_id,omitempty"`
 	Metadata   map[string]any `json:"metadata,omitempty"`
 }
@@ -85,6 +86,9 @@ func (e *ApprovalError) Unwrap() error { return e.Err }
 // ApprovalID names the pending request, empty for other answers.
 func (e *ApprovalError) ApprovalID() string { return e.Result.ApprovalID }
 
+// ModuleID is the module whose call the answer is about.
+func (e *ApprovalError) ModuleID() string { return e.Err.ModuleID() }
+
 // Reason is the approver's reason, empty if none was given.
 func (e *ApprovalError) Reason() string { return e.Result.Reason }
 
@@ -114,11 +118,8 @@ func approvalOutcome(moduleID string, result *ApprovalResult) error {
 	case ApprovalTimeout:
 		e = NewError(CodeApprovalTimeout, "Approval timed out for module '%s'", moduleID)
 	case ApprovalPending:
-		if result.ApprovalID == "" {
-			return NewError(CodeInternal, "the approval handler answered pending for module '%s' without an approval id: nobody could decide it", moduleID).
-				WithRetryable(new(false)).WithDetail("module_id", moduleID)
-		}
-		e = NewError(CodeApprovalPending, "Approval pending for module '%s'", moduleID).WithDetail("approval_id", result.ApprovalID)
+		// The key is there without an id, too: such a call cannot be resumed.
+		e = NewError(CodeApprovalPending, "Approval pending for module '%s'", moduleID).WithDetail("approval_id", textOrNil(result.ApprovalID))
 	default:
 		e = NewError(CodeApprovalDenied, "Approval denied for module '%s'%s", moduleID, suffix(result.Reason))
 	}

@@ -138,7 +138,7 @@ func TestDecisions(t *testing.T) {
 		{"capital", result("Approved", ""), nil, apcore.CodeApprovalDenied, "rejected", "warn"},
 		{"verb", result("approve", ""), nil, apcore.CodeApprovalDenied, "rejected", "warn"},
 		{"space", result("approved ", ""), nil, apcore.CodeApprovalDenied, "rejected", "warn"},
-		{"pending without an id", result("pending", ""), nil, apcore.CodeInternal, "rejected", "warn"},
+		{"pending without an id", result("pending", ""), nil, apcore.CodeApprovalPending, "pending", "info"},
 		{"approved and an error", result("approved", ""), errors.New("disk full"), apcore.CodeModuleExecuteError, "", ""},
 		{"error", nil, apcore.NewError("DESK_DOWN", "down"), "DESK_DOWN", "", ""},
 	}
@@ -152,6 +152,12 @@ func TestDecisions(t *testing.T) {
 				}).module("m", nil, gated)
 				_, err := h.call("m", inputs, nil)
 				h.wants(err, test.code, map[bool]int{true: 1}[test.code == ""])
+				if details := apcore.AsError(err); details != nil && test.code == apcore.CodeApprovalPending {
+					id, there := details.Details["approval_id"]
+					if !there || (id == nil) != (test.name != "pending") {
+						t.Errorf("details %v: approval_id stands there, null if there is none", details.Details)
+					}
+				}
 				if test.status == "" {
 					if len(events) != 0 {
 						t.Errorf("an error is no decision, but there are events %v", events)

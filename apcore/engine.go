@@ -8,8 +8,8 @@ import (
 )
 
 // StepMiddleware surrounds the steps of a pipeline (apcore §5.16). Hooks observe;
-// only OnStepError can change what happens, and nobody's error hook opens a gate:
-// a failure of acl_check or approval_gate stays one.
+// only OnStepError can change what happens. It opens no gate, though, and brings
+// no cancelled call back: such failures stay.
 type StepMiddleware interface {
 	// BeforeStep runs in the order of registration. A failure is terminal.
 	BeforeStep(ctx context.Context, step string, p *Pipeline) error
@@ -113,21 +113,23 @@ func (r *run) guarded(do func()) {
 	do()
 }
 
-// rescue offers a failed step's error to the hooks, then to IgnoreErrors.
+// rescue offers a failed step's error to the hooks, then to IgnoreErrors. Nobody
+// opens a gate or brings a cancelled call back; the hooks are told all the same.
 func (r *run) rescue(ctx context.Context, step *Step, entered int, failure error) (StepResult, string, error) {
+	final := isGate(step.Name) || CodeOf(failure) == CodeExecutionCancelled
 	for _, hook := range slices.Backward(r.strategy.middleware[:entered]) {
 		recovered := false
 		r.guarded(func() {
 			var output map[string]any
-			if output, recovered = hook.OnStepError(ctx, step.Name, &Pipeline{r}, failure); recovered && output != nil {
+			if output, recovered = hook.OnStepError(ctx, step.Name, &Pipeline{r}, failure); recovered && output != nil && !final {
 				r.output = output
 			}
 		})
-		if recovered && !isGate(step.Name) {
+		if recovered && !final {
 			return StepResult{}, "error_recovered", nil
 		}
 	}
-	if step.IgnoreErrors {
+	if step.IgnoreErrors && !final {
 		r.executor.logger.Warn("apcore: a step failed and its error is ignored", "module_id", r.moduleID, "step", step.Name, "error", r.hide(failure).Error())
 		return StepResult{}, "error_ignored", nil
 	}

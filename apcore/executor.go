@@ -174,6 +174,25 @@ func (e *Executor) SetAccessControl(access AccessControl) {
 	e.access = access
 }
 
+// SetPolicy changes the execution policy of later calls; nil means none. It fails
+// with GENERAL_INVALID_INPUT for a rule without a pattern. The policy must not be
+// changed afterwards.
+func (e *Executor) SetPolicy(policy *ExecutionPolicy) error {
+	if err := policy.validate(); err != nil {
+		return err
+	}
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	e.policy = policy
+	return nil
+}
+
+func (e *Executor) executionPolicy() *ExecutionPolicy {
+	e.mu.RLock()
+	defer e.mu.RUnlock()
+	return e.policy
+}
+
 // accessControl is who decides now.
 func (e *Executor) accessControl() AccessControl {
 	e.mu.RLock()
@@ -200,8 +219,9 @@ func (e *Executor) VersionNeedsApproval(moduleID, hint string) bool {
 }
 
 func (e *Executor) demandsApproval(entry *registration) bool {
-	needs, _, _ := e.policy.requirement(entry.descriptor.ID, entry.descriptor.Annotations)
-	return needs
+	annotations, err := entry.effective()
+	needs, _, _ := e.executionPolicy().requirement(entry.descriptor.ID, annotations)
+	return needs || err != nil // who cannot say it may well need one
 }
 
 // ModuleTimeout returns the timer of a module: its own, or else the executor's

@@ -37,6 +37,20 @@ func (e *Executor) ListStrategies() []StrategyInfo {
 // DescribePipeline describes the strategy that calls run through.
 func (e *Executor) DescribePipeline() StrategyInfo { return e.strategy.Info() }
 
+// DescribeStrategy describes the executor's own strategy or a registered one by
+// its name; an empty name is the executor's own. Another name fails with
+// STRATEGY_NOT_FOUND.
+func (e *Executor) DescribeStrategy(name string) (StrategyInfo, error) {
+	strategy, err := e.strategyNamed(name)
+	if err != nil {
+		return StrategyInfo{}, err
+	}
+	return strategy.Info(), nil
+}
+
+// CurrentStrategy returns a copy of the executor's own strategy.
+func (e *Executor) CurrentStrategy() *Strategy { return e.strategy.clone() }
+
 // strategyNamed finds a strategy; an empty name is the executor's own.
 func (e *Executor) strategyNamed(name string) (*Strategy, error) {
 	if name == "" || name == e.strategy.name {

@@ -37,7 +37,7 @@ func (r *Registry) askValidator(id string, module Module) (err error) {
 	return nil
 }
 
-// Discoverer finds modules by means of its own.
+// Discoverer finds modules by means of its own, for [Registry.Discover].
 type Discoverer interface {
 	Discover(ctx context.Context) ([]DiscoveredModule, error)
 }
@@ -173,25 +173,24 @@ type spanExporting interface {
 	SetSpanExporters(exporters []SpanExporter)
 }
 
-// Apply puts everything in place: the modules the discoverer finds, the module
-// validator before them, access control, approval handler, middleware in the
-// order of registration, and span exporters into a tracing middleware that is in
-// the chain. A bad module is skipped with a warning, as are exporters nobody
-// takes. Applying twice adds the middleware twice.
-func (m *ExtensionManager) Apply(ctx context.Context, registry *Registry, executor *Executor) error {
+// Apply puts everything in place, in the standard's order: the discoverer, which
+// [Registry.Discover] asks, the module validator, access control, the approval
+// handler, middleware in the order of registration, and span exporters into a
+// tracing middleware that is in the chain; without one they are skipped with a
+// warning. The manager keeps its extensions. Applying twice adds the middleware
+// twice.
+func (m *ExtensionManager) Apply(registry *Registry, executor *Executor) error {
 	m.mu.Lock()
 	store := make(map[ExtensionPoint][]any, len(m.store))
 	for point, extensions := range m.store {
 		store[point] = slices.Clone(extensions)
 	}
 	m.mu.Unlock()
+	for _, extension := range store[PointDiscoverer] {
+		registry.SetDiscoverer(extension.(Discoverer)) //nolint:forcetypeassert // checked by Register
+	}
 	for _, extension := range store[PointModuleValidator] {
 		registry.SetValidator(extension.(ModuleValidator)) //nolint:forcetypeassert // checked by Register
-	}
-	for _, extension := range store[PointDiscoverer] {
-		if err := registry.discover(ctx, extension.(Discoverer)); err != nil { //nolint:forcetypeassert // checked by Register
-			return err
-		}
 	}
 	for _, extension := range store[PointACL] {
 		executor.SetAccessControl(extension.(AccessControl)) //nolint:forcetypeassert // checked by Register
@@ -208,18 +207,44 @@ func (m *ExtensionManager) Apply(ctx context.Context, registry *Registry, execut
 	return nil
 }
 
-func (r *Registry) discover(ctx context.Context, discoverer Discoverer) (err error) {
-	defer recoverTo(&err, "discoverer")
-	found, err := discoverer.Discover(ctx)
+// SetDiscoverer says whom [Registry.Discover] asks; nil takes it away.
+func (r *Registry) SetDiscoverer(discoverer Discoverer) {
+	if isNil(discoverer) {
+		discoverer = nil
+	}
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.discoverer = discoverer
+}
+
+// Discover registers the modules that the discoverer finds and returns how many.
+// A module that cannot be registered is skipped with a warning; ephemeral ones
+// always are. The discoverer's own error is returned; without a discoverer
+// nothing is found.
+func (r *Registry) Discover(ctx context.Context) (registered int, err error) {
+	r.mu.RLock()
+	discoverer := r.discoverer
+	r.mu.RUnlock()
+	if discoverer == nil {
+		return 0, nil
+	}
+	found, err := askDiscoverer(ctx, discoverer)
 	if err != nil {
-		return err
+		return 0, err
 	}
 	for _, module := range found {
 		if err := r.registerDiscovered(module.ModuleID, module.Module); err != nil {
 			r.logger.Warn("apcore: a discovered module is skipped", "module_id", module.ModuleID, "error", outside.text(err.Error()))
+			continue
 		}
+		registered++
 	}
-	return nil
+	return registered, nil
+}
+
+func askDiscoverer(ctx context.Context, discoverer Discoverer) (found []DiscoveredModule, err error) {
+	defer recoverTo(&err, "discoverer")
+	return discoverer.Discover(ctx)
 }
 
 func (r *Registry) registerDiscovered(id string, module Module) error {

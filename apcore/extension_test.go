@@ -11,9 +11,17 @@ import (
 	"github.com/apcore-temporal/apcore-temporal/apcore"
 )
 
-type finder struct{ found []apcore.DiscoveredModule }
+type finder struct {
+	found []apcore.DiscoveredModule
+	fail  func()
+}
 
-func (f finder) Discover(context.Context) ([]apcore.DiscoveredModule, error) { return f.found, nil }
+func (f finder) Discover(context.Context) ([]apcore.DiscoveredModule, error) {
+	if f.fail != nil {
+		f.fail()
+	}
+	return f.found, nil
+}
 
 type picky struct{}
 
@@ -83,7 +91,7 @@ func TestExtensionsApply(t *testing.T) {
 		point apcore.ExtensionPoint
 		value any
 	}{
-		{"discoverer", finder{[]apcore.DiscoveredModule{{"good.module", &lively{}}, {"bad.module", &lively{}}, {"Worse", nil}}}},
+		{"discoverer", finder{found: []apcore.DiscoveredModule{{"good.module", &lively{}}, {"bad.module", &lively{}}, {"Worse", nil}}}},
 		{"module_validator", picky{}}, {"acl", apcore.AllowAll{}}, {"approval_handler", apcore.AlwaysDeny{}},
 		{"middleware", hook}, {"middleware", tracer}, {"span_exporter", &exporter{}}, {"span_exporter", &exporter{}},
 	} {
@@ -92,7 +100,10 @@ func TestExtensionsApply(t *testing.T) {
 	registry := apcore.NewRegistry(apcore.RegistryOptions{Logger: slog.New(slog.DiscardHandler)})
 	executor, err := apcore.NewExecutor(registry, apcore.ExecutorOptions{Logger: slog.New(slog.DiscardHandler)})
 	must(t, err)
-	must(t, m.Apply(t.Context(), registry, executor))
+	must(t, m.Apply(registry, executor))
+	if n, err := registry.Discover(t.Context()); n != 1 || err != nil {
+		t.Errorf("%d modules discovered, %v", n, err)
+	}
 	if diff := cmp.Diff([]string{"good.module"}, registry.IDs()); diff != "" {
 		t.Errorf("modules (-want +got):\n%s", diff)
 	}
@@ -115,3 +126,23 @@ type typedNilAccess struct{}
 func (*typedNilAccess) CheckAccess(context.Context, apcore.AccessRequest) apcore.AccessDecision {
 	panic("a nil pointer was asked")
 }
+
+func TestDiscover(t *testing.T) {
+	registry := apcore.NewRegistry(apcore.RegistryOptions{Logger: slog.New(slog.DiscardHandler)})
+	find := func(want int, code apcore.Code) {
+		t.Helper()
+		if n, err := registry.Discover(t.Context()); n != want || apcore.CodeOf(err) != code {
+			t.Errorf("%d modules, %v; want %d and %q", n, err, want, code)
+		}
+	}
+	find(0, "")
+	registry.SetDiscoverer(finder{found: []apcore.DiscoveredModule{{"a.one", &lively{}}, {"a.two", &lively{}}, {"ephemeral.x", &lively{}}, {"system.x", &lively{}}}})
+	find(2, "")
+	find(0, "") // both are there already
+	registry.SetDiscoverer(finder{fail: func() { panic("x") }})
+	find(0, apcore.CodeInternal)
+	registry.SetDiscoverer((*brokenFinder)(nil))
+	find(0, "")
+}
+
+type brokenFinder struct{ finder }

@@ -53,7 +53,7 @@ func (r *run) popToken() (token string, present bool, err error) {
 
 // approvalNeeded unites what annotations, policy and access rules demand (§6.9).
 func (r *run) approvalNeeded() (needed, destructive bool) {
-	needed, destructive, rule := r.executor.policy.requirement(r.moduleID, r.entry.descriptor.Annotations)
+	needed, destructive, rule := r.policy.requirement(r.moduleID, r.outcome.Annotations)
 	needed = needed || r.aclAsks
 	if rule != nil && !r.dryRun {
 		r.executor.emit(EventPolicyOverride, r.moduleID, "info", map[string]any{
@@ -65,7 +65,7 @@ func (r *run) approvalNeeded() (needed, destructive bool) {
 }
 
 func (r *run) withoutHandler() error {
-	if policy := r.executor.policy; policy == nil || !policy.Strict {
+	if r.policy == nil || !r.policy.Strict {
 		r.executor.warnOnce("approval:"+r.moduleID, "apcore: a module needs approval but there is no approval handler, it runs without", "module_id", r.moduleID)
 		return nil
 	}
@@ -99,7 +99,7 @@ func (r *run) approvalRequest() (*ApprovalRequest, error) {
 	}
 	d := r.entry.describe()
 	annotations := d.Annotations
-	annotations.RequiresApproval = true
+	annotations.RequiresApproval, annotations.Destructive = true, r.outcome.Annotations.Destructive
 	return &ApprovalRequest{
 		ModuleID: r.moduleID, CallerID: r.callee.callerID, Action: r.moduleID,
 		Arguments: arguments, RedactedArguments: redacted,

@@ -21,10 +21,11 @@ type GovernanceState struct {
 
 // GovernanceState reads the controls of this executor; it changes nothing.
 func (e *Executor) GovernanceState() GovernanceState {
+	policy := e.executionPolicy()
 	s := GovernanceState{
 		ACLConfigured: e.accessControl() != nil, BuiltinACLGateWired: e.strategy.wired(stepACL),
 		ApprovalHandlerConfigured: e.HasApprovalHandler(), BuiltinApprovalGateWired: e.strategy.wired(stepApproval),
-		PolicyStrict: e.policy != nil && e.policy.Strict, AllControlModulesRequireApproval: true,
+		PolicyStrict: policy != nil && policy.Strict, AllControlModulesRequireApproval: true,
 	}
 	for _, id := range e.registry.IDs() {
 		switch {

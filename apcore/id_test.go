@@ -53,23 +53,6 @@ func FuzzValidateModuleID(f *testing.F) {
 	})
 }
 
-func TestDetectIDConflictFixture(t *testing.T) {
-	f := readFixture(t, fixtureDirectory(t), "id_conflict_reserved_words")
-	reserved := texts(f.whole["reserved_words"])
-	if diff := cmp.Diff(reserved, apcore.ReservedWords()); diff != "" {
-		t.Errorf("reserved words (-standard +ours):\n%s", diff)
-	}
-	for i, test := range f.cases {
-		got := ""
-		if conflict := apcore.DetectIDConflict(text(test["new_id"]), texts(test["existing_ids"]), reserved); conflict != nil {
-			got = string(conflict.Type)
-		}
-		if got != text(test["expected"]) {
-			t.Errorf("%s: %q, want %q", caseID(test, i), got, text(test["expected"]))
-		}
-	}
-}
-
 func TestDetectIDConflict(t *testing.T) {
 	existing := []string{"email.send", "system.old"}
 	for id, want := range map[string]*apcore.IDConflict{

@@ -54,15 +54,6 @@ func TestSpecificity(t *testing.T) {
 	}
 }
 
-func TestMatchGlobFixture(t *testing.T) {
-	f := readFixture(t, fixtureDirectory(t), "glob_matching")
-	for i, test := range f.cases {
-		if got := apcore.MatchGlob(text(test["pattern"]), text(test["value"])); got != test["expected"] {
-			t.Errorf("%s: %v", caseID(test, i), got)
-		}
-	}
-}
-
 func TestMatchGlob(t *testing.T) {
 	for _, test := range []struct {
 		pattern, name string

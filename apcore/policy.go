@@ -1,28 +1,51 @@
 package apcore
 
+import (
+	"bytes"
+	"encoding/json"
+	"io"
+)
+
 // ExecutionPolicy lets the host decide which calls need approval (apcore §7.9).
 // It looks at the module id only, never at argument values. The zero value
 // changes nothing.
 type ExecutionPolicy struct {
-	// Rules are tried by specificity of their pattern; among equals the more
-	// restrictive one wins.
-	Rules []PolicyRule
+	// Rules are tried by specificity of their pattern, see [Specificity]; among
+	// equals the one that makes the module in question more restricted wins.
+	Rules []PolicyRule `json:"rules"`
 	// GateDestructive makes every destructive module need approval.
-	GateDestructive bool
+	GateDestructive bool `json:"gate_destructive"`
 	// Strict denies a call that needs approval when there is no handler.
-	Strict bool
+	Strict bool `json:"strict"`
 }
 
 // PolicyRule overrides a module's own annotations in both directions.
 type PolicyRule struct {
 	// Pattern selects modules, see [MatchPattern]. Required.
-	Pattern string
+	Pattern string `json:"pattern"`
 	// RequiresApproval replaces the annotation; nil leaves it.
-	RequiresApproval *bool
+	RequiresApproval *bool `json:"requires_approval,omitempty"`
 	// Destructive replaces the annotation; nil leaves it.
-	Destructive *bool
+	Destructive *bool `json:"destructive,omitempty"`
 	// Reason is for the record.
-	Reason string
+	Reason string `json:"reason,omitempty"`
+}
+
+// ParseExecutionPolicy reads a policy from its wire form, {"rules": [{"pattern",
+// "requires_approval", "destructive", "reason"}], "gate_destructive", "strict"}.
+// Unknown keys, values of another type and a rule without a pattern fail with
+// GENERAL_INVALID_INPUT: a misspelt rule must not pass as none.
+func ParseExecutionPolicy(data []byte) (*ExecutionPolicy, error) {
+	policy := &ExecutionPolicy{}
+	decoder := json.NewDecoder(bytes.NewReader(data))
+	decoder.DisallowUnknownFields()
+	if err := decoder.Decode(policy); err != nil {
+		return nil, NewError(CodeInvalidInput, "no execution policy: %w", err)
+	}
+	if _, err := decoder.Token(); err != io.EOF { //nolint:errorlint // never wrapped
+		return nil, NewError(CodeInvalidInput, "more than one value where an execution policy should stand")
+	}
+	return policy, policy.validate()
 }
 
 func (p *ExecutionPolicy) validate() error {
@@ -37,60 +60,42 @@ func (p *ExecutionPolicy) validate() error {
 	return nil
 }
 
-// ruleFor returns the rule that applies to a module, nil if none does.
-func (p *ExecutionPolicy) ruleFor(moduleID string) *PolicyRule {
+// requirement is what the policy makes of a module's own annotations, and by
+// which rule, nil for none.
+func (p *ExecutionPolicy) requirement(moduleID string, own Annotations) (needsApproval, destructive bool, applied *PolicyRule) {
 	if p == nil {
-		return nil
+		return own.RequiresApproval, own.Destructive, nil
 	}
-	var best *PolicyRule
+	needsApproval, destructive = p.apply(&PolicyRule{}, own)
+	best := -1
 	for i := range p.Rules {
 		rule := &p.Rules[i]
-		if !MatchPattern(rule.Pattern, moduleID) {
+		specificity := Specificity(rule.Pattern)
+		if specificity < best || !MatchPattern(rule.Pattern, moduleID) {
 			continue
 		}
-		if best == nil || rule.beats(best) {
-			best = rule
+		needs, destroys := p.apply(rule, own)
+		if specificity > best || stricter(needs, destroys, needsApproval, destructive) {
+			best, applied, needsApproval, destructive = specificity, rule, needs, destroys
 		}
-	}
-	return best
-}
-
-func (r *PolicyRule) beats(other *PolicyRule) bool {
-	mine, theirs := Specificity(r.Pattern), Specificity(other.Pattern)
-	if mine != theirs {
-		return mine > theirs
-	}
-	return r.restriction() > other.restriction()
-}
-
-// restriction orders rules of equal specificity: what demands most comes first.
-func (r *PolicyRule) restriction() int {
-	score := 0
-	for _, flag := range []*bool{r.RequiresApproval, r.Destructive} {
-		switch {
-		case flag == nil:
-		case *flag:
-			score += 2
-		default:
-			score--
-		}
-	}
-	return score
-}
-
-// requirement is what the policy makes of a module's own annotations.
-func (p *ExecutionPolicy) requirement(moduleID string, own Annotations) (needsApproval, destructive bool, applied *PolicyRule) {
-	needsApproval, destructive = own.RequiresApproval, own.Destructive
-	if applied = p.ruleFor(moduleID); applied != nil {
-		if applied.RequiresApproval != nil {
-			needsApproval = *applied.RequiresApproval
-		}
-		if applied.Destructive != nil {
-			destructive = *applied.Destructive
-		}
-	}
-	if p != nil && p.GateDestructive && destructive {
-		needsApproval = true
 	}
 	return needsApproval, destructive, applied
+}
+
+func (p *ExecutionPolicy) apply(rule *PolicyRule, own Annotations) (needsApproval, destructive bool) {
+	needsApproval, destructive = own.RequiresApproval, own.Destructive
+	if rule.RequiresApproval != nil {
+		needsApproval = *rule.RequiresApproval
+	}
+	if rule.Destructive != nil {
+		destructive = *rule.Destructive
+	}
+	return needsApproval || p.GateDestructive && destructive, destructive
+}
+
+func stricter(needs, destroys, otherNeeds, otherDestroys bool) bool {
+	if needs != otherNeeds {
+		return needs
+	}
+	return destroys && !otherDestroys
 }

@@ -19,12 +19,13 @@ type Registry struct {
 	logger  *slog.Logger
 	onEvent func(Event)
 
-	mu        sync.RWMutex
-	modules   map[string]versions
-	loading   map[versionKey]*registration
-	listeners []*listener
-	validate  ModuleValidator
-	sealed    string
+	mu         sync.RWMutex
+	modules    map[string]versions
+	loading    map[versionKey]*registration
+	listeners  []*listener
+	validate   ModuleValidator
+	discoverer Discoverer
+	sealed     string
 
 	deprecated sync.Map // the deprecations that have been warned of
 }

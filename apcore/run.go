@@ -29,6 +29,7 @@ type run struct {
 
 	access   AccessControl
 	approval ApprovalHandler
+	policy   *ExecutionPolicy
 	strategy *Strategy
 	trace    *PipelineTrace
 	until    func(step string, p *Pipeline) bool
@@ -44,7 +45,7 @@ func newRun(e *Executor, caller *Context, request Request, inputs map[string]any
 	return &run{
 		executor: e, moduleID: request.ModuleID, hint: request.VersionHint,
 		caller: caller, given: inputs, inputs: inputs, outcome: outcome, chain: e.middleware, release: func() {},
-		access: e.access, approval: e.approval, strategy: e.strategy, trace: request.trace, until: request.Until,
+		access: e.access, approval: e.approval, policy: e.policy, strategy: e.strategy, trace: request.trace, until: request.Until,
 	}
 }
 
@@ -130,7 +131,11 @@ func (r *run) lookUpModule(context.Context) error {
 	}
 	r.entry = entry
 	d := &r.entry.descriptor
-	r.outcome.Module, r.outcome.Annotations, r.outcome.Description = d.ModuleRef, d.Annotations, d.Description
+	annotations, err := entry.effective()
+	r.outcome.Module, r.outcome.Annotations, r.outcome.Description = d.ModuleRef, annotations, d.Description
+	if err != nil {
+		return err
+	}
 	if reason, off := r.executor.Disabled(r.moduleID); off {
 		return NewError(CodeModuleDisabled, "module %q is disabled%s", r.moduleID, suffix(reason)).WithDetail("module_id", r.moduleID)
 	}

@@ -3,6 +3,7 @@ package apcore
 import (
 	"context"
 	"iter"
+	"runtime/debug"
 
 	"github.com/apcore-temporal/apcore-temporal/apcore/internal/jsonvalue"
 )
@@ -62,6 +63,7 @@ type stream struct {
 	merged  map[string]any
 	chunks  int
 	stopped bool // the consumer has had enough
+	outside bool // the consumer is at work
 }
 
 // play goes through the three phases.
@@ -93,8 +95,8 @@ func (s *stream) play(ctx context.Context) {
 
 // deliver is phase two.
 func (s *stream) deliver(ctx context.Context) (err error) {
-	defer recoverTo(&err, "the module's stream")
-	if err := s.run.interrupted(ctx); err != nil {
+	defer s.recover(&err)
+	if err := s.run.betweenChunks(ctx); err != nil {
 		return err
 	}
 	module, ok := s.run.entry.module.(StreamingModule)
@@ -137,8 +139,22 @@ func (s *stream) take(ctx context.Context, chunk map[string]any) error {
 	}
 	s.chunks++
 	s.merged = MergeChunks(s.merged, copied)
+	s.outside = true
 	s.stopped = !s.yield(chunk, nil)
+	s.outside = false
 	return nil
+}
+
+// recover turns a panic of the module into an error; one of the consumer, which
+// the module's loop passes on, is the consumer's.
+func (s *stream) recover(err *error) {
+	if s.outside {
+		return
+	}
+	if cause := recover(); cause != nil {
+		*err = NewError(CodeModuleExecuteError, "module %q panicked in its stream with a %s", s.run.moduleID, typeName(cause))
+		s.run.executor.logger.Error("apcore: module panicked", "module_id", s.run.moduleID, "panic_type", typeName(cause), "stack", string(debug.Stack()))
+	}
 }
 
 // betweenChunks looks at cancellation and the deadline of the call tree.

@@ -6,6 +6,7 @@ import (
 	"iter"
 	"log/slog"
 	"testing"
+	"time"
 
 	"github.com/google/go-cmp/cmp"
 
@@ -35,6 +36,9 @@ func (m chunked) Execute(context.Context, map[string]any, *apcore.Context) (map[
 
 func (m chunked) Stream(context.Context, map[string]any, *apcore.Context) iter.Seq2[map[string]any, error] {
 	return func(yield func(map[string]any, error) bool) {
+		if m.asked != nil {
+			*m.asked++
+		}
 		for i, chunk := range m.chunks {
 			if !yield(chunk, nil) {
 				return
@@ -149,6 +153,32 @@ func TestStreamStopsWithItsConsumer(t *testing.T) {
 	}
 	if len(*events) != 0 {
 		t.Errorf("events %v", *events)
+	}
+}
+
+// A consumer that panics gets its own panic back.
+func TestStreamConsumerPanics(t *testing.T) {
+	executor, _ := streaming(t, chunked{chunks: []map[string]any{{"a": 1}, {"b": 2}}}, apcore.ExecutorOptions{})
+	chunks := 0
+	defer func() {
+		if cause := recover(); cause != "mine" || chunks != 1 {
+			t.Errorf("recovered %v after %d chunks", cause, chunks)
+		}
+	}()
+	for range executor.Stream(t.Context(), "test.stream", q, nil) {
+		chunks++
+		panic("mine")
+	}
+}
+
+// The deadline of the call tree is looked at before the module is asked.
+func TestStreamAfterItsDeadline(t *testing.T) {
+	asked := 0
+	executor, _ := streaming(t, chunked{chunks: []map[string]any{{"a": 1}}, asked: &asked}, apcore.ExecutorOptions{})
+	late := apcore.NewContext(apcore.ContextOptions{GlobalDeadline: time.Now().Add(-time.Second)})
+	got, err := drain(executor.Stream(t.Context(), "test.stream", q, late))
+	if !errors.Is(err, apcore.CodeModuleTimeout) || len(got) != 0 || asked != 0 {
+		t.Errorf("%d chunks, %v, the module was asked %d times", len(got), err, asked)
 	}
 }
 
