@@ -312,7 +312,7 @@ func TestFailingExporters(t *testing.T) {
 	for _, exporter := range []apcore.SpanExporter{bad, panicking{}, good} {
 		must(t, extensions.Register(apcore.PointSpanExporter, exporter))
 	}
-	must(t, extensions.Apply(t.Context(), h.registry, h.Executor))
+	must(t, extensions.Apply(h.registry, h.Executor))
 	for range 3 {
 		_, err := h.call("m", nil, nil)
 		if err != nil {

@@ -35,11 +35,9 @@ func TestRegistrationPaths(t *testing.T) {
 				t.Errorf("%s, path %d: %v, want success: %t", id, i, errs[i], wanted)
 			}
 		}
-		extensions := &apcore.ExtensionManager{}
-		must(t, extensions.Register(apcore.PointDiscoverer, finder{[]apcore.DiscoveredModule{{ModuleID: id, Module: &testModule{}}}}))
-		executor, err := apcore.NewExecutor(discovering, apcore.ExecutorOptions{})
+		discovering.SetDiscoverer(finder{found: []apcore.DiscoveredModule{{ModuleID: id, Module: &testModule{}}}})
+		_, err := discovering.Discover(t.Context())
 		must(t, err)
-		must(t, extensions.Apply(t.Context(), discovering, executor))
 		if discovering.Has(id) != want.discovered {
 			t.Errorf("%s: discovered %t, want %t", id, discovering.Has(id), want.discovered)
 		}
