@@ -111,19 +111,6 @@ func TestPreflightWire(t *testing.T) {
 	}
 }
 
-func TestGovernanceState(t *testing.T) {
-	plain, _ := pipelined(t, apcore.ExecutorOptions{}, apcore.Spec{})
-	if got := plain.GovernanceState(); got.ACLConfigured || got.ApprovalHandlerConfigured || !got.BuiltinACLGateWired || !got.BuiltinApprovalGateWired || got.UnprotectedControlSurface {
-		t.Errorf("plain: %+v", got)
-	}
-	s := strategy(t, "standard")
-	must(t, s.Replace("approval_gate", apcore.Step{Run: mark("x", &[]string{}).Run}))
-	hollow, _ := pipelined(t, apcore.ExecutorOptions{Strategy: s, AccessControl: apcore.AllowAll{}, ApprovalHandler: apcore.AutoApprove{}, Policy: &apcore.ExecutionPolicy{Strict: true}}, apcore.Spec{})
-	if got := hollow.GovernanceState(); got.BuiltinApprovalGateWired || hollow.ApprovalGateWired() || !got.ACLConfigured || !got.ApprovalHandlerConfigured || !got.PolicyStrict {
-		t.Errorf("a replaced gate counts as one: %+v", got)
-	}
-}
-
 // forbids lets nobody pass.
 type forbids struct{}
 

@@ -14,6 +14,8 @@ import (
 	"github.com/apcore-temporal/apcore-temporal/apcore"
 )
 
+// Scenario 78: cancel before the start, while it runs, twice, after the end, and of
+// a record that only the store knows.
 func TestTaskCancel(t *testing.T) {
 	inTaskBubble(t, apcore.AsyncTaskOptions{MaxConcurrent: 1}, func(h *host, m *apcore.AsyncTaskManager) {
 		t := h.t // of the bubble
@@ -49,7 +51,7 @@ func TestTaskCancel(t *testing.T) {
 	})
 }
 
-// What comes after the cancellation changes nothing; an error that is none of the
+// Scenario 78: what comes after the cancellation changes nothing; an error that is none of the
 // cancellation is told to the log.
 func TestTaskLateOutcomes(t *testing.T) {
 	for name, test := range map[string]struct {
@@ -131,54 +133,6 @@ func (s yieldingTaskStore) Save(ctx context.Context, info apcore.TaskInfo) error
 	return s.InMemoryTaskStore.Save(ctx, info)
 }
 
-func TestTaskCancelRacesWithTheEnd(t *testing.T) {
-	h := newHost(t, apcore.ExecutorOptions{})
-	h.module("work.quick", nil).module("work.fails", failingTask)
-	m := newTaskManager(t, h, apcore.AsyncTaskOptions{Store: yieldingTaskStore{apcore.NewInMemoryTaskStore()}})
-	seen, firsts := map[apcore.TaskStatus]int{}, []apcore.TaskInfo{}
-	for round := range 1000 {
-		id, other := "work.quick", apcore.TaskCompleted
-		if round%2 == 1 {
-			id, other = "work.fails", apcore.TaskFailed
-		}
-		task := submitTask(t, m, id, nil)
-		var cancelled atomic.Int32
-		var group sync.WaitGroup
-		for range 2 {
-			group.Go(func() {
-				for range round % 40 * 4 {
-					_, _ = m.GetStatus(t.Context(), task) // moves the race along
-				}
-				if did, err := m.Cancel(t.Context(), task); err != nil {
-					t.Error(err)
-				} else if did {
-					cancelled.Add(1)
-				}
-			})
-		}
-		group.Wait()
-		first := wantTerminal(t, m, task)
-		want := other
-		if cancelled.Load() == 1 {
-			want = apcore.TaskCancelled
-		}
-		if cancelled.Load() > 1 || first.Status != want {
-			t.Fatalf("round %d: cancelled %d times, then %s", round, cancelled.Load(), first.Status)
-		}
-		seen[first.Status]++
-		firsts = append(firsts, first)
-	}
-	if err := m.Shutdown(t.Context()); err != nil {
-		t.Error(err)
-	}
-	for round, first := range firsts {
-		if last := wantTerminal(t, m, first.TaskID); !equalJSON(last, first) {
-			t.Errorf("round %d: %v became %v", round, wire(first), wire(last))
-		}
-	}
-	t.Logf("ends: %v", seen)
-}
-
 func wantTerminal(t *testing.T, m *apcore.AsyncTaskManager, task string) apcore.TaskInfo {
 	t.Helper()
 	info, err := m.GetStatus(t.Context(), task)
@@ -208,6 +162,7 @@ func (s *countingTaskStore) Save(ctx context.Context, info apcore.TaskInfo) erro
 	return err
 }
 
+// Scenario 76: 100 parallel submits never exceed the limit.
 func TestTaskLimitHoldsInParallel(t *testing.T) {
 	store := &countingTaskStore{InMemoryTaskStore: apcore.NewInMemoryTaskStore()}
 	inTaskBubble(t, apcore.AsyncTaskOptions{Store: store, MaxTasks: 3}, func(h *host, m *apcore.AsyncTaskManager) {
@@ -255,6 +210,8 @@ func TestTaskConcurrencyIsBounded(t *testing.T) {
 	})
 }
 
+// Scenario 76: one reaper at a time; it can be stopped and started again, and one
+// bad sweep does not end it.
 func TestTaskReaper(t *testing.T) {
 	store := &faultyTaskStore{TaskStore: apcore.NewInMemoryTaskStore()}
 	inTaskBubble(t, apcore.AsyncTaskOptions{Store: store}, func(h *host, m *apcore.AsyncTaskManager) {

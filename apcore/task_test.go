@@ -151,6 +151,8 @@ func TestTaskOfBadModuleFails(t *testing.T) {
 	})
 }
 
+// Scenario 76: started_at is the first start, the pauses are the formula's, and the
+// slot is free in a pause.
 func TestTaskRetries(t *testing.T) {
 	inTaskBubble(t, apcore.AsyncTaskOptions{MaxConcurrent: 1}, func(h *host, m *apcore.AsyncTaskManager) {
 		t := h.t // of the bubble
@@ -223,6 +225,7 @@ func TestTaskAttemptsStartFromTheSubmittedContext(t *testing.T) {
 	})
 }
 
+// Scenario 76: only what is pending or running counts, ended tasks do not.
 func TestTaskLimit(t *testing.T) {
 	inTaskBubble(t, apcore.AsyncTaskOptions{MaxTasks: 3}, func(h *host, m *apcore.AsyncTaskManager) {
 		t := h.t // of the bubble
