@@ -2,6 +2,7 @@ package apcore
 
 import (
 	"context"
+	"errors"
 	"slices"
 	"time"
 )
@@ -138,10 +139,11 @@ func (m *AsyncTaskManager) update(ctx context.Context, lock taskLock, id string,
 		return false, nil
 	}
 	change(info)
-	if err := m.store.Save(ctx, *info); err != nil {
-		return false, storeError("save", err)
+	err = m.store.Save(ctx, *info)
+	if errors.Is(err, ErrTaskEnded) { // by another process, since it was read
+		return false, nil
 	}
-	return true, nil
+	return err == nil, storeError("save", err)
 }
 
 // report logs what happened to a task with nobody waiting.

@@ -16,7 +16,8 @@ import (
 // testsuite.TaskStoreSuite checks an implementation.
 type TaskStore interface {
 	// Save inserts a record or replaces the one with its TaskID. A replaced record
-	// keeps its place in the order of List.
+	// keeps its place in the order of List. A store that several processes share
+	// may refuse to replace a terminal record by a late one, with [ErrTaskEnded].
 	Save(ctx context.Context, info TaskInfo) error
 	// Get returns a record, nil and no error when the id is unknown.
 	Get(ctx context.Context, taskID string) (*TaskInfo, error)
@@ -30,6 +31,10 @@ type TaskStore interface {
 	// among them.
 	ListExpired(ctx context.Context, before float64) ([]TaskInfo, error)
 }
+
+// ErrTaskEnded is what a store's Save wraps when it keeps a terminal record that
+// another process has written, and not the one that came too late.
+var ErrTaskEnded = errors.New("the task has ended before")
 
 // NewTaskStoreError makes the error of a store that cannot answer, of code
 // TASK_STORE_UNAVAILABLE and retryable. The operation is the method's wire name:

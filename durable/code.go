@@ -47,6 +47,13 @@ const (
 	// CodeNoWorker: the run is there, but no worker answers for it.
 	CodeNoWorker apcore.Code = "NO_WORKER"
 
+	// CodeTaskEnded: a task has a terminal status that a late one may not replace;
+	// details.status tells which.
+	CodeTaskEnded apcore.Code = "TASK_ENDED"
+	// CodeTaskExpired: a task has ended so long ago that the server has deleted
+	// it, as its namespace's retention says.
+	CodeTaskExpired apcore.Code = "TASK_EXPIRED"
+
 	// CodeGrantMissing: a resumed call carries no grant or no decision.
 	CodeGrantMissing apcore.Code = "GRANT_MISSING"
 	// CodeGrantSeal: the grant's seal does not fit, it was not made here.
@@ -75,7 +82,7 @@ var own = []apcore.Code{
 	CodeOutcomeUnknown, CodeNestedApproval, CodePayloadTooLarge, CodeTokenRefused, CodeBuildMismatch, CodeNameTaken,
 	CodeDecisionUnknown, CodeDecisionDuplicate, CodeDecisionLate, CodeDecisionClosed, CodeDecisionInvalid,
 	CodeDecisionForbidden, CodeDecisionSignature,
-	CodeRunClosed, CodeRunNotFound, CodeNoWorker,
+	CodeRunClosed, CodeRunNotFound, CodeNoWorker, CodeTaskEnded, CodeTaskExpired,
 	CodeGrantMissing, CodeGrantSeal, CodeGrantApproval, CodeGrantCall, CodeGrantModule, CodeGrantVersion,
 	CodeGrantSchema, CodeGrantArguments, CodeGrantRequester, CodeGrantExpired,
 }

@@ -1,6 +1,7 @@
 package durable
 
 import (
+	"fmt"
 	"strings"
 
 	"github.com/apcore-temporal/apcore-temporal/apcore"
@@ -31,17 +32,22 @@ const (
 	// under which it sets timeouts and the like, see [Settings].
 	ModuleSettingsKey = "x-temporal"
 
-	// SearchModuleID, SearchPendingApprovals, SearchState, SearchApproverGroup
-	// and SearchTaskStatus are search attributes.
+	// SearchModuleID and the others are search attributes.
 	SearchModuleID         = "ApcoreModuleId"
 	SearchPendingApprovals = "ApcorePendingApprovals"
 	SearchState            = "ApcoreState"
 	SearchApproverGroup    = "ApcoreApproverGroup"
 	SearchTaskStatus       = "ApcoreTaskStatus"
+	// SearchTaskStore holds the name of the store that a task is in, and
+	// SearchTaskEnd its completed_at, so that lists and reapers find them.
+	SearchTaskStore = "ApcoreTaskStore"
+	SearchTaskEnd   = "ApcoreTaskCompletedAt"
 
 	// MemoApprovals is the memo key under which a run shows its pending approvals,
 	// a list of [ApprovalHead].
 	MemoApprovals = "apcore-approvals"
+	// MemoTask is the memo field that holds the head of a [TaskRecord].
+	MemoTask = "apcore-task"
 )
 
 const defaultPrefix = "apcore"
@@ -121,3 +127,42 @@ func (n Namer) Approvals() string { return n.name("approvals") }
 
 // ModuleCall names the workflow of one call.
 func (n Namer) ModuleCall() string { return n.name("module-call") }
+
+// Task names the workflow that runs a task, and the query that answers with the
+// [TaskRecord] of a task or of a stored record.
+func (n Namer) Task() string { return n.name("task") }
+
+// TaskRecord names the workflow that keeps one record of a task store.
+func (n Namer) TaskRecord() string { return n.name("task-record") }
+
+// TaskSave names the update that writes a stored record.
+func (n Namer) TaskSave() string { return n.name("task-save") }
+
+// TaskCancel names the update that cancels a running task.
+func (n Namer) TaskCancel() string { return n.name("task-cancel") }
+
+// TaskReaper names the workflow of one sweep of the reaper.
+func (n Namer) TaskReaper() string { return n.name("task-reaper") }
+
+// TaskSweep names the unit (activity) that deletes one page of expired tasks.
+func (n Namer) TaskSweep() string { return n.name("task-sweep") }
+
+// TaskID makes the workflow id of a task in a store:
+// apcore/tasks/<store>/<task id>. Engines carry ids in headers, so bytes that are
+// no printable ASCII, and "%", are written as %XX.
+func (n Namer) TaskID(store, taskID string) string { return n.name("tasks", store, printable(taskID)) }
+
+func printable(id string) string {
+	var b strings.Builder
+	for i := range len(id) {
+		if c := id[i]; c < ' ' || c > '~' || c == '%' {
+			fmt.Fprintf(&b, "%%%02X", c)
+		} else {
+			b.WriteByte(c)
+		}
+	}
+	return b.String()
+}
+
+// TaskReaperID makes the id of the schedule that reaps a store.
+func (n Namer) TaskReaperID(store string) string { return n.name("task-reaper", store) }

@@ -199,6 +199,8 @@ var verdicts = map[apcore.Code]row{
 	CodeRunClosed:         {RepeatNever, StageOutside},
 	CodeRunNotFound:       {RepeatNever, StageOutside},
 	CodeNoWorker:          {RepeatNever, StageOutside},
+	CodeTaskEnded:         {RepeatNever, StageOutside},
+	CodeTaskExpired:       {RepeatNever, StageOutside},
 	CodeGrantMissing:      {RepeatNever, StageBefore},
 	CodeGrantSeal:         {RepeatNever, StageBefore},
 	CodeGrantApproval:     {RepeatNever, StageBefore},

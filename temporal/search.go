@@ -100,13 +100,18 @@ func notListed(err error) error {
 		WithSuggestion("register the search attributes " + durable.SearchPendingApprovals + ", " + durable.SearchState + ", " + durable.SearchModuleID + " and " + durable.SearchApproverGroup)
 }
 
-// SearchAttributes are what approvals need in a namespace, by name; register
-// them once.
+// SearchAttributes are what lists of approvals and tasks need in a namespace, by
+// name; register them once, see [SetUpSearchAttributes]. They stay within what a
+// namespace on SQL visibility has room for (10 Keyword, 3 of each other type) and
+// leave room for an application's own.
 func SearchAttributes() map[string]enumspb.IndexedValueType {
 	return map[string]enumspb.IndexedValueType{
 		durable.SearchPendingApprovals: enumspb.INDEXED_VALUE_TYPE_INT,
 		durable.SearchState:            enumspb.INDEXED_VALUE_TYPE_KEYWORD,
 		durable.SearchModuleID:         enumspb.INDEXED_VALUE_TYPE_KEYWORD,
 		durable.SearchApproverGroup:    enumspb.INDEXED_VALUE_TYPE_KEYWORD,
+		durable.SearchTaskStatus:       enumspb.INDEXED_VALUE_TYPE_KEYWORD,
+		durable.SearchTaskStore:        enumspb.INDEXED_VALUE_TYPE_KEYWORD,
+		durable.SearchTaskEnd:          enumspb.INDEXED_VALUE_TYPE_DOUBLE,
 	}
 }

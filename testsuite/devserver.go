@@ -39,6 +39,8 @@ const (
 var sharedSearchAttributes = map[string]string{
 	"ApcoreModuleId":         "Keyword",
 	"ApcoreTaskStatus":       "Keyword",
+	"ApcoreTaskStore":        "Keyword",
+	"ApcoreTaskCompletedAt":  "Double",
 	"ApcorePendingApprovals": "Int",
 	"ApcoreApproverGroup":    "Keyword",
 	"ApcoreState":            "Keyword",

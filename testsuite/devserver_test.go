@@ -106,6 +106,8 @@ func TestDevServerKnowsTheSearchAttributes(t *testing.T) {
 	for name, want := range map[string]enumspb.IndexedValueType{
 		"ApcoreModuleId":         enumspb.INDEXED_VALUE_TYPE_KEYWORD,
 		"ApcoreTaskStatus":       enumspb.INDEXED_VALUE_TYPE_KEYWORD,
+		"ApcoreTaskStore":        enumspb.INDEXED_VALUE_TYPE_KEYWORD,
+		"ApcoreTaskCompletedAt":  enumspb.INDEXED_VALUE_TYPE_DOUBLE,
 		"ApcorePendingApprovals": enumspb.INDEXED_VALUE_TYPE_INT,
 		"ApcoreApproverGroup":    enumspb.INDEXED_VALUE_TYPE_KEYWORD,
 		"ApcoreState":            enumspb.INDEXED_VALUE_TYPE_KEYWORD,

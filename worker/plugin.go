@@ -180,7 +180,11 @@ type workflowRegistry interface {
 }
 
 func registerWorkflows(registry workflowRegistry, names durable.Namer, again bool) {
-	registry.RegisterWorkflowWithOptions(workflows.ModuleCall, workflow.RegisterOptions{Name: names.ModuleCall(), DisableAlreadyRegisteredCheck: again})
+	for name, fn := range map[string]any{
+		names.ModuleCall(): workflows.ModuleCall, names.TaskRecord(): workflows.TaskRecord,
+	} {
+		registry.RegisterWorkflowWithOptions(fn, workflow.RegisterOptions{Name: name, DisableAlreadyRegisteredCheck: again})
+	}
 }
 
 // checkRules finds approval rules that make no sense before anything polls.
