@@ -89,6 +89,17 @@ func (a *Activities) call(ctx context.Context, request durable.CallRequest) (*du
 	return result, nil
 }
 
+// preview is the activity of every module that checks a call without making it.
+func (a *Activities) preview(ctx context.Context, request durable.CallRequest) (*apcore.PreflightResult, error) {
+	stop := heartbeat(ctx)
+	defer stop()
+	result, err := a.invoker.Preview(ctx, request)
+	if err != nil {
+		return nil, a.outcome(ctx, request, err)
+	}
+	return result, nil
+}
+
 // outcome turns a failure into Temporal's terms. A cancellation that the server
 // asked for is reported as one; a worker that stops is not.
 func (a *Activities) outcome(ctx context.Context, request durable.CallRequest, err error) error {
@@ -136,7 +147,8 @@ func (a *Activities) catalog(context.Context) ([]apcore.ModuleRef, error) {
 // another worker may know, or something that is not ours at all.
 func (a *Activities) unknown(ctx context.Context, args converter.EncodedValues) (any, error) {
 	name := activity.GetInfo(ctx).ActivityType.Name
-	if _, _, ours := a.namer.ParseUnit(name); !ours {
+	operation, _, ours := a.namer.ParseUnit(name)
+	if !ours {
 		if a.opts.Dynamic != nil {
 			return a.opts.Dynamic(ctx, args)
 		}
@@ -147,6 +159,9 @@ func (a *Activities) unknown(ctx context.Context, args converter.EncodedValues) 
 		return nil, temporal.ActivityError(&durable.Failure{
 			Err: apcore.NewError(apcore.CodeInvalidInput, "activity %s got no call request: %w", name, err), NotStarted: true,
 		})
+	}
+	if operation == durable.OperationPreview {
+		return a.preview(ctx, request)
 	}
 	return a.call(ctx, request)
 }

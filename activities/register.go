@@ -1,6 +1,7 @@
 package activities
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 
@@ -23,7 +24,7 @@ type Registry interface {
 type Dynamic func(ctx context.Context, args converter.EncodedValues) (any, error)
 
 // Register seals the executor's registry, unless told otherwise, and registers
-// one activity for each of its modules and aliases, the catalog, the audit, and a
+// activities for calls and previews of each of its modules and aliases, the catalog, the audit, and a
 // dynamic activity that answers for modules this worker does not know. A name that
 // is taken or that Temporal does not take fails with NAME_TAKEN, naming who wants
 // it; what was registered before stays.
@@ -50,10 +51,13 @@ func (a *Activities) Register(registry Registry) error {
 	})
 }
 
-// registerModule registers a module under its id and its old ones.
+// registerModule registers the operations of a module under its id and its old
+// ones.
 func (a *Activities) registerModule(registry Registry, id string) error {
 	for _, name := range append([]string{id}, a.opts.Aliases.Of(id)...) {
-		if err := register(registry, "module "+id, a.namer.Unit(durable.OperationCall, name), a.call); err != nil {
+		call := register(registry, "module "+id, a.namer.Unit(durable.OperationCall, name), a.call)
+		preview := register(registry, "module "+id, a.namer.Unit(durable.OperationPreview, name), a.preview)
+		if err := cmp.Or(call, preview); err != nil {
 			return err
 		}
 	}

@@ -114,8 +114,21 @@ type call struct {
 	adopted *durable.Carried
 }
 
-// prepare does everything that can fail before anything is scheduled.
+// prepare does everything that can fail before anything is scheduled, and gives
+// the call its number.
 func prepare(ctx workflow.Context, moduleID string, in any) (*call, error) {
+	c, err := prepareCall(ctx, moduleID, in)
+	if err != nil {
+		return nil, err
+	}
+	c.local = c.state.runsLocally(ctx, moduleID, callOptions(ctx).execution(), c.settings.Execution)
+	c.request.CallID = c.state.nextCallID()
+	c.adopted, err = c.state.adopt(c.request)
+	return c, err
+}
+
+// prepareCall does what calls and previews have in common.
+func prepareCall(ctx workflow.Context, moduleID string, in any) (*call, error) {
 	s, err := stateOf(ctx)
 	if err != nil {
 		return nil, err
@@ -140,22 +153,19 @@ func prepare(ctx workflow.Context, moduleID string, in any) (*call, error) {
 		return nil, err
 	}
 	settings := opts.over(entry.settings)
-	c := &call{
+	return &call{
 		state: s,
 		request: durable.CallRequest{
 			V: durable.WireVersion, ModuleID: moduleID, Inputs: inputs, Context: contextWire,
-			CallID: s.nextCallID(), IdempotencyKey: opts.IdempotencyKey, VersionHint: opts.VersionHint, Fingerprint: entry.fingerprint,
+			IdempotencyKey: opts.IdempotencyKey, VersionHint: opts.VersionHint, Fingerprint: entry.fingerprint,
 			AcceptRepeatedEffects: opts.AcceptRepeatedEffects, Ask: entry.gated && !entry.base.Class.Repeats(),
 			ApprovalTimeoutMS: opts.approvalTimeoutMS(),
 		},
 		policy:   opts.policy(entry.base, settings),
 		settings: settings,
 		atRoot:   opts.ApproveAtRoot,
-		local:    s.runsLocally(ctx, moduleID, opts.execution(), settings.Execution),
 		summary:  shorten(entry.description),
-	}
-	c.adopted, err = s.adopt(c.request)
-	return c, err
+	}, nil
 }
 
 // encodeInputs writes inputs as a JSON object, so that what cannot be written
