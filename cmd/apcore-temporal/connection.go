@@ -19,16 +19,28 @@ type connection struct {
 	Profile   string `help:"Profile of the client configuration file."`
 }
 
-func (c *connection) dial(ctx context.Context) (client.Client, error) {
+// options are those of the environment and profile, with the flags over them.
+func (c *connection) options() (client.Options, error) {
 	options, err := envconfig.LoadClientOptions(envconfig.LoadClientOptionsRequest{ConfigFileProfile: c.Profile})
 	if err != nil {
-		return nil, fmt.Errorf("client configuration: %w", err)
+		return options, fmt.Errorf("client configuration: %w", err)
 	}
 	if c.Address != "" {
 		options.HostPort = c.Address
 	}
 	if c.Namespace != "" {
 		options.Namespace = c.Namespace
+	}
+	if options.Namespace == "" {
+		options.Namespace = client.DefaultNamespace
+	}
+	return options, nil
+}
+
+func (c *connection) dial(ctx context.Context) (client.Client, error) {
+	options, err := c.options()
+	if err != nil {
+		return nil, err
 	}
 	options.Logger = log.NewStructuredLogger(slog.New(slog.DiscardHandler))
 	connected, err := client.DialContext(ctx, options)

@@ -88,6 +88,7 @@ func exitCode(err error) int {
 		durable.CodeRunClosed: exitLate, durable.CodeDecisionLate: exitLate,
 		durable.CodeDecisionDuplicate: exitLate, durable.CodeDecisionClosed: exitLate,
 		durable.CodeNoWorker: exitNobody, durable.CodeDecisionInvalid: exitUsage,
+		apcore.CodeInvalidInput: exitUsage,
 	}
 	for code, exit := range codes {
 		if errors.Is(err, code) {

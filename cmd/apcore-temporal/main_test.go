@@ -140,7 +140,11 @@ func TestExitCodes(t *testing.T) {
 		{[]string{"approvals", "show", started.GetID(), "apr-of-nobody"}, exitUnknown, "DECISION_UNKNOWN_APPROVAL"},
 		{[]string{"approvals", "approve", started.GetID(), id}, exitUsage, "--by"},
 		{[]string{"approvals", "approve", started.GetID(), id, "--by", " "}, exitUsage, "approved_by"},
-		{[]string{"approvals", "list"}, exitUsage, "workflow-id"},
+		{[]string{"approvals", "show"}, exitUsage, "workflow-id"},
+		{[]string{"approvals", "approve", started.GetID(), id, "--by", "ana", "--set", "card=4242 4242"}, exitUsage, "--set card"},
+		{[]string{"approvals", "approve", started.GetID(), id, "--by", "ana", "--verdict", "retry"}, exitUsage, "DECISION_INVALID"},
+		{[]string{"approvals", "approve", started.GetID(), id, "--by", "ana", "--output", "{"}, exitUsage, "--output"},
+		{[]string{"approvals", "watch", "--interval", "1ms"}, exitUsage, "--interval"},
 		{[]string{"no-such-command"}, exitUsage, "no-such-command"},
 	} {
 		if code, out, errs := d.cli(test.args...); code != test.code || !strings.Contains(errs, test.says) {
