@@ -22,7 +22,8 @@
 // [NewCircuitBreaker], [NewErrorHistory] and [NewDedupMiddleware] are ready-made
 // middleware. [AsyncTaskManager] runs calls in the background of this process
 // and keeps their state in a [TaskStore]. [Descriptor.Export] shows a module to
-// agents.
+// agents. Modules start goroutines with [Context.Go]. docs/core.md is a guide
+// through all of it.
 //
 // # Struct tags
 //
