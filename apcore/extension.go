@@ -37,17 +37,6 @@ func (r *Registry) askValidator(id string, module Module) (err error) {
 	return nil
 }
 
-// Discoverer finds modules by means of its own, for [Registry.Discover].
-type Discoverer interface {
-	Discover(ctx context.Context) ([]DiscoveredModule, error)
-}
-
-// DiscoveredModule is what a [Discoverer] found.
-type DiscoveredModule struct {
-	ModuleID string
-	Module   Module
-}
-
 // SpanExporter takes finished spans of module calls from a [TracingMiddleware].
 // It is called concurrently, within the call, so it must return soon.
 type SpanExporter interface {
@@ -205,53 +194,6 @@ func (m *ExtensionManager) Apply(registry *Registry, executor *Executor) error {
 	}
 	executor.exportSpans(store[PointSpanExporter])
 	return nil
-}
-
-// SetDiscoverer says whom [Registry.Discover] asks; nil takes it away.
-func (r *Registry) SetDiscoverer(discoverer Discoverer) {
-	if isNil(discoverer) {
-		discoverer = nil
-	}
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	r.discoverer = discoverer
-}
-
-// Discover registers the modules that the discoverer finds and returns how many.
-// A module that cannot be registered is skipped with a warning; ephemeral ones
-// always are. The discoverer's own error is returned; without a discoverer
-// nothing is found.
-func (r *Registry) Discover(ctx context.Context) (registered int, err error) {
-	r.mu.RLock()
-	discoverer := r.discoverer
-	r.mu.RUnlock()
-	if discoverer == nil {
-		return 0, nil
-	}
-	found, err := askDiscoverer(ctx, discoverer)
-	if err != nil {
-		return 0, err
-	}
-	for _, module := range found {
-		if err := r.registerDiscovered(module.ModuleID, module.Module); err != nil {
-			r.logger.Warn("apcore: a discovered module is skipped", "module_id", module.ModuleID, "error", outside.text(err.Error()))
-			continue
-		}
-		registered++
-	}
-	return registered, nil
-}
-
-func askDiscoverer(ctx context.Context, discoverer Discoverer) (found []DiscoveredModule, err error) {
-	defer recoverTo(&err, "discoverer")
-	return discoverer.Discover(ctx)
-}
-
-func (r *Registry) registerDiscovered(id string, module Module) error {
-	if isEphemeral(id) {
-		return ephemeralRefused(id)
-	}
-	return r.Register(id, module, RegisterOptions{})
 }
 
 func (e *Executor) exportSpans(extensions []any) {

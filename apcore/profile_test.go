@@ -34,6 +34,14 @@ func TestStrictSchema(t *testing.T) {
 			`{"type":"array","items":{"type":"object","properties":{"x-name":{"type":"string"}},"required":["x-name"]}}`,
 			`{"type":"array","items":{"type":"object","properties":{"x-name":{"type":"string"}},"required":["x-name"],"additionalProperties":false}}`,
 		},
+		"keywords anywhere": {
+			`{"patternProperties":{"^x-":{"default":1,"x-a":1}},"additionalProperties":{"x-b":1,"not":{"x-c":1,"default":2}},"if":{"contains":{"x-d":1}},"enum":[{"x-e":1,"default":3}]}`,
+			`{"patternProperties":{"^x-":{}},"additionalProperties":{"not":{}},"if":{"contains":{}},"enum":[{"x-e":1,"default":3}]}`,
+		},
+		"a property named default": {
+			`{"properties":{"default":{"type":"string","default":"x"}},"required":["default"]}`,
+			`{"properties":{"default":{"type":"string"}},"required":["default"],"additionalProperties":false}`,
+		},
 		"inert properties": {`{"type":"string","properties":{"a":{"type":"string"}}}`, `{"type":"string","properties":{"a":{"type":"string"}}}`},
 		"no properties":    {`{"type":"object"}`, `{"type":"object"}`},
 	} {
@@ -90,5 +98,29 @@ func TestProfiles(t *testing.T) {
 	}
 	if unknown, err := r.ExportSchema("no.such", true); unknown != nil || err != nil {
 		t.Errorf("unknown module: %v, %v", unknown, err)
+	}
+}
+
+// Whatever place a keyword stands in, models see no x- keyword, and the text that
+// is meant for them.
+func TestModelsSeeNoExtensions(t *testing.T) {
+	r := quiet()
+	schema := parseObject(t, `{"properties":{"x-p":{"description":"for people","x-llm-description":"for models"},
+		"map":{"type":"object","additionalProperties":{"x-sensitive":true,"type":"string","description":"d","x-llm-description":"m"}}},"x-root":1}`)
+	must(t, r.Register("a.b", &testModule{input: schema}, apcore.RegisterOptions{}))
+	for profile, want := range map[apcore.Profile]string{
+		apcore.ProfileAnthropic: `{"properties":{"x-p":{"description":"for models"},"map":{"type":"object","additionalProperties":{"type":"string","description":"m"}}}}`,
+		apcore.ProfileOpenAI: `{"properties":{"x-p":{"anyOf":[{"description":"for models"},{"type":"null"}]},
+			"map":{"type":["object","null"],"additionalProperties":{"type":"string","description":"m"}}},"required":["map","x-p"],"additionalProperties":false}`,
+	} {
+		exported, err := r.Definition("a.b").Export(profile)
+		must(t, err)
+		got := object(exported["input_schema"])
+		if profile == apcore.ProfileOpenAI {
+			got = object(object(exported["function"])["parameters"])
+		}
+		if diff := cmp.Diff(wire(parseObject(t, want)), wire(got)); diff != "" {
+			t.Errorf("%s (-want +got):\n%s", profile, diff)
+		}
 	}
 }

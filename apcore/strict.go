@@ -17,12 +17,28 @@ func StrictSchema(schema map[string]any) (map[string]any, error) {
 	if err != nil {
 		return nil, NewError(CodeSchemaParse, "the schema is no JSON: %w", err)
 	}
-	return strictNode(copied), nil
+	return strictNode(withoutDefaults(withoutExtensions(copied))), nil
 }
 
-// eachSchema applies fn to the schemas directly inside a node.
-func eachSchema(node map[string]any, fn func(map[string]any) map[string]any) {
-	for _, keyword := range []string{"properties", "$defs", "definitions"} {
+// Where schemas stand inside a schema: under names, in lists, alone. The strict
+// form is defined for the first of each kind only (A23); what is taken out or
+// replaced everywhere goes through all of them.
+var (
+	strictPlaces = schemaPlaces{named: []string{"properties", "$defs", "definitions"}, lists: []string{"prefixItems", "oneOf", "anyOf", "allOf"}, single: []string{"items"}}
+	allPlaces    = schemaPlaces{
+		named: append([]string{"patternProperties", "dependentSchemas"}, strictPlaces.named...),
+		lists: strictPlaces.lists,
+		single: append([]string{
+			"additionalProperties", "propertyNames", "unevaluatedProperties", "unevaluatedItems", "contains", "contentSchema", "not", "if", "then", "else",
+		}, strictPlaces.single...),
+	}
+)
+
+type schemaPlaces struct{ named, lists, single []string }
+
+// each applies fn to the schemas directly inside a node.
+func (p *schemaPlaces) each(node map[string]any, fn func(map[string]any) map[string]any) {
+	for _, keyword := range p.named {
 		if named, ok := node[keyword].(map[string]any); ok {
 			for name, inner := range named {
 				if schema, ok := inner.(map[string]any); ok {
@@ -31,7 +47,7 @@ func eachSchema(node map[string]any, fn func(map[string]any) map[string]any) {
 			}
 		}
 	}
-	for _, keyword := range []string{"prefixItems", "oneOf", "anyOf", "allOf"} {
+	for _, keyword := range p.lists {
 		if list, ok := node[keyword].([]any); ok {
 			for i, inner := range list {
 				if schema, ok := inner.(map[string]any); ok {
@@ -40,14 +56,21 @@ func eachSchema(node map[string]any, fn func(map[string]any) map[string]any) {
 			}
 		}
 	}
-	if items, ok := node["items"].(map[string]any); ok {
-		node["items"] = fn(items)
+	for _, keyword := range p.single {
+		if inner, ok := node[keyword].(map[string]any); ok {
+			node[keyword] = fn(inner)
+		}
 	}
 }
 
+func withoutDefaults(node map[string]any) map[string]any {
+	delete(node, "default")
+	allPlaces.each(node, withoutDefaults)
+	return node
+}
+
 func strictNode(node map[string]any) map[string]any {
-	maps.DeleteFunc(node, func(keyword string, _ any) bool { return keyword == "default" || strings.HasPrefix(keyword, "x-") })
-	eachSchema(node, strictNode)
+	strictPlaces.each(node, strictNode)
 	properties, ok := node["properties"].(map[string]any)
 	if !ok || !isObjectNode(node) {
 		return node
@@ -96,7 +119,7 @@ func nullable(schema map[string]any) map[string]any {
 // properties stay, whatever they begin with.
 func withoutExtensions(node map[string]any) map[string]any {
 	maps.DeleteFunc(node, func(keyword string, _ any) bool { return strings.HasPrefix(keyword, "x-") })
-	eachSchema(node, withoutExtensions)
+	allPlaces.each(node, withoutExtensions)
 	return node
 }
 
@@ -105,6 +128,6 @@ func forModels(node map[string]any) map[string]any {
 	if hint, ok := node["x-llm-description"].(string); ok && node["description"] != nil {
 		node["description"] = hint
 	}
-	eachSchema(node, forModels)
+	allPlaces.each(node, forModels)
 	return node
 }
