@@ -18,6 +18,12 @@ const (
 	DefaultMaxModuleRepeat = 3
 )
 
+// Bounds of the limits (§4.3).
+const (
+	maxCallDepthBound    = 1000
+	maxModuleRepeatBound = 100
+)
+
 // Executor runs module calls through the eleven steps of the standard (apcore
 // §5.16, [StepNames]). It remembers nothing between calls. All methods may be
 // called concurrently; changes affect later calls only.
@@ -130,10 +136,10 @@ func (o *ExecutorOptions) validate() error {
 			return NewError(CodeInvalidInput, "ExecutorOptions.%s is %v: give zero for the default, NoTimeout for none or a positive one", name, value)
 		}
 	}
-	if o.MaxCallDepth < 0 || o.MaxCallDepth > 1000 {
+	if o.MaxCallDepth < 0 || o.MaxCallDepth > maxCallDepthBound {
 		return NewError(CodeInvalidInput, "ExecutorOptions.MaxCallDepth is %d: give 1 to 1000, or zero for %d", o.MaxCallDepth, DefaultMaxCallDepth)
 	}
-	if o.MaxModuleRepeat < 0 || o.MaxModuleRepeat > 100 {
+	if o.MaxModuleRepeat < 0 || o.MaxModuleRepeat > maxModuleRepeatBound {
 		return NewError(CodeInvalidInput, "ExecutorOptions.MaxModuleRepeat is %d: give 1 to 100, or zero for %d", o.MaxModuleRepeat, DefaultMaxModuleRepeat)
 	}
 	return o.Policy.validate()
