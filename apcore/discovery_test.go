@@ -11,7 +11,7 @@ import (
 )
 
 // discover applies a discoverer to a registry that hosts base.one 1.0.0.
-func discover(t *testing.T, discoverer apcore.Discoverer) (r *apcore.Registry, loaded []string, warnings []string, err error) {
+func discover(t *testing.T, discoverer apcore.Discoverer) (r *apcore.Registry, loaded, warnings []string, err error) {
 	t.Helper()
 	var log ledger
 	r = apcore.NewRegistry(apcore.RegistryOptions{Logger: logTo(&log)})

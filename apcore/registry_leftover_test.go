@@ -20,13 +20,13 @@ import (
 // is new again: calls reach the successor, the running ones end with the old
 // module, and the successor drains on its own.
 func TestSecondLifeOfAnID(t *testing.T) {
-	for name, leave := range map[string]func(*apcore.Registry){
-		"unregister": func(r *apcore.Registry) { r.Unregister("m", apcore.UnregisterOptions{}) },
-		"drain in vain": func(r *apcore.Registry) {
-			r.SafeUnregister(context.Background(), "m", apcore.UnregisterOptions{DrainTimeout: time.Second})
+	for name, leave := range map[string]func(context.Context, *apcore.Registry){
+		"unregister": func(_ context.Context, r *apcore.Registry) { r.Unregister("m", apcore.UnregisterOptions{}) },
+		"drain in vain": func(ctx context.Context, r *apcore.Registry) {
+			r.SafeUnregister(ctx, "m", apcore.UnregisterOptions{DrainTimeout: time.Second})
 		},
-		"drain with an ended context": func(r *apcore.Registry) {
-			ctx, cancel := context.WithCancel(context.Background())
+		"drain with an ended context": func(ctx context.Context, r *apcore.Registry) {
+			ctx, cancel := context.WithCancel(ctx)
 			cancel()
 			r.SafeUnregister(ctx, "m", apcore.UnregisterOptions{})
 		},
@@ -44,7 +44,7 @@ func TestSecondLifeOfAnID(t *testing.T) {
 					}()
 				}
 				synctest.Wait()
-				leave(h.registry)
+				leave(t.Context(), h.registry)
 				if h.registry.Has("m") {
 					t.Fatal("still there")
 				}
@@ -79,7 +79,7 @@ func TestFailedLoadLeavesNothing(t *testing.T) {
 	no := errors.New("no")
 	var seen error
 	failing := &loading{load: func() error {
-		_, seen = executor.Call(context.Background(), "m", nil, nil)
+		_, seen = executor.Call(t.Context(), "m", nil, nil)
 		return no
 	}}
 	if err := r.Register("m", failing, apcore.RegisterOptions{Version: "2.0.0"}); !errors.Is(err, no) {

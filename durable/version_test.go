@@ -33,7 +33,7 @@ func TestResumeRunsTheApprovedVersion(t *testing.T) {
 	request.Decision, request.Grant, request.VersionHint = nil, nil, ""
 	again, err := w.invoker.Invoke(t.Context(), request, 1)
 	must(t, err)
-	if again.Approval == nil || again.Approval.Grant.Module.Version != "2.0.0" {
+	if again.Approval == nil || again.Approval.Module.Version != "2.0.0" {
 		t.Errorf("a fresh call: %+v", again)
 	}
 }

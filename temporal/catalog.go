@@ -54,11 +54,12 @@ func mostCautious(definitions []*apcore.Descriptor) durable.Class {
 	}
 	class := durable.ClassSafe
 	for _, definition := range definitions {
-		switch own := durable.ClassOf(&definition.Annotations); {
-		case own == durable.ClassAtMostOnce:
+		switch own := durable.ClassOf(&definition.Annotations); own {
+		case durable.ClassAtMostOnce:
 			return own
-		case own == durable.ClassIdempotent:
+		case durable.ClassIdempotent:
 			class = own
+		case durable.ClassSafe:
 		}
 	}
 	return class

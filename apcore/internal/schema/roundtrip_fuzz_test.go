@@ -95,7 +95,7 @@ var options = []string{"", ",omitempty", ",omitzero", ",string"}
 func (s *source) structure(depth int) reflect.Type {
 	fields := []reflect.StructField{}
 	for i := range s.choose(5) {
-		name := fmt.Sprint(names[s.choose(len(names))])
+		name := names[s.choose(len(names))]
 		if name != "" && name != "-" {
 			name += fmt.Sprint(i)
 		}
