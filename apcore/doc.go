@@ -16,6 +16,8 @@
 //
 // # What else there is
 //
+// A registry holds several versions of an id, see [Registry.Resolve].
+// [LoadConfig] reads settings from a file and the environment.
 // [ACL] holds access rules, from code or a file. A [Strategy] is the order of
 // steps; [Executor.Validate] checks a call without making it, [Executor.Stream]
 // gives a result in chunks. [NewRetryMiddleware], [NewLoggingMiddleware],

@@ -143,7 +143,12 @@ func TestVersionsAreSemantic(t *testing.T) {
 			t.Errorf("%q: %v, want %q", version, err, code)
 		}
 	}
-	h := versioned(t, "m", "1.0.0+a")
+	h := versioned(t, "m", "1.0.0+a", "2.0.0-rc.1+b.2")
+	for _, whole := range versionsOf(h.registry, "m") { // a grant asks for exactly what it was given for
+		if _, d, err := h.registry.Resolve("m", whole); err != nil || d.Version != whole {
+			t.Errorf("a whole version as a hint: %+v, %v", d, err)
+		}
+	}
 	if err := h.registry.Register("m", &testModule{}, apcore.RegisterOptions{Version: "1.0.0+b"}); !errors.Is(err, apcore.CodeDuplicateModuleID) {
 		t.Errorf("versions without an order: %v", err)
 	}
@@ -208,6 +213,48 @@ func TestDrainOneVersion(t *testing.T) {
 			t.Errorf("left %v", got)
 		}
 	})
+}
+
+// A module that is taken out twice leaves once.
+func TestUnregisterWhileDraining(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var log []string
+		h := newHost(t, apcore.ExecutorOptions{})
+		m := &lively{name: "m", log: &log, hold: make(chan struct{})}
+		must(t, h.registry.Register("m", m, apcore.RegisterOptions{}))
+		go func() { _, _ = h.Call(t.Context(), "m", nil, nil) }()
+		synctest.Wait()
+		drained := make(chan bool, 1)
+		go func() { drained <- h.registry.SafeUnregister(t.Context(), "m", apcore.UnregisterOptions{}) }()
+		synctest.Wait()
+		if !h.registry.Unregister("m", apcore.UnregisterOptions{}) {
+			t.Error("a draining module cannot be taken out")
+		}
+		must(t, h.registry.Register("m", &lively{name: "next", log: &log}, apcore.RegisterOptions{}))
+		close(m.hold)
+		if <-drained; !h.registry.Has("m") || !slices.Equal(log, []string{"m load", "m unload", "next load"}) {
+			t.Errorf("life %q, the successor is there: %t", log, h.registry.Has("m"))
+		}
+	})
+}
+
+// Of several versions the longest timer is the module's.
+func TestTimeoutOfVersions(t *testing.T) {
+	h := newHost(t, apcore.ExecutorOptions{DefaultTimeout: 10 * time.Second})
+	for _, step := range []struct {
+		version string
+		timeout time.Duration
+		want    time.Duration
+	}{{"1.0.0", time.Second, time.Second}, {"2.0.0", 0, 10 * time.Second}, {"3.0.0", 20 * time.Second, 20 * time.Second}, {"0.1.0", apcore.NoTimeout, apcore.NoTimeout}} {
+		must(t, apcore.Register(h.registry, "m", func(context.Context, obj) (obj, error) { return obj{}, nil },
+			apcore.Spec{Description: "Has a timer", Version: step.version, Timeout: step.timeout}))
+		if got := h.ModuleTimeout("m"); got != step.want {
+			t.Errorf("with %s: %v, want %v", step.version, got, step.want)
+		}
+	}
+	if got := h.ModuleTimeout("no.such"); got != 10*time.Second {
+		t.Errorf("an unknown module: %v", got)
+	}
 }
 
 // Reload replaces the version that the new module has, or else the latest.

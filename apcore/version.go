@@ -106,8 +106,7 @@ func (v versions) best(fits func(*registration) bool) *registration {
 	return nil
 }
 
-// satisfying finds the best version for a hint: one that is named in full, or
-// else the highest that a constraint allows.
+// satisfying finds the highest version that a hint allows.
 func (v versions) satisfying(id, hint string) (*registration, error) {
 	constraint, err := parseConstraint(hint)
 	if err != nil {
