@@ -94,6 +94,9 @@ func (r *Registry) SafeUnregister(ctx context.Context, id string, opts Unregiste
 		r.logger.Warn("apcore: a module is removed while calls of it are running", "module_id", id)
 	}
 	for _, entry := range entries {
+		if !slices.Contains(r.all(id), entry) {
+			continue // somebody else took it out meanwhile
+		}
 		if _, err := suspend(entry.module); err != nil {
 			r.logger.Error("apcore: module failed to suspend", "module_id", id, "error", outside.text(err.Error()))
 		}
