@@ -49,7 +49,7 @@ func TestDiscovery(t *testing.T) {
 		"cycle":         {[]apcore.DiscoveredModule{{"a.one", needing("b.one")}, {"b.one", needing("a.one")}}, nil, nil, apcore.CodeCircularDependency},
 	} {
 		t.Run(name, func(t *testing.T) {
-			_, loaded, warnings, err := discover(t, finder{test.found})
+			_, loaded, warnings, err := discover(t, finder{found: test.found})
 			if apcore.CodeOf(err) != test.code || !slices.Equal(loaded, test.loaded) || len(warnings) != len(test.warnings) {
 				t.Fatalf("loaded %q, %v, warnings %q; want %q, %q, %q", loaded, err, warnings, test.loaded, test.code, test.warnings)
 			}
@@ -60,7 +60,7 @@ func TestDiscovery(t *testing.T) {
 			}
 		})
 	}
-	for name, broken := range map[string]apcore.Discoverer{"fails": brokenFinder{errors.New("no directory")}, "panics": brokenFinder{}} {
+	for name, broken := range map[string]apcore.Discoverer{"fails": lostFinder{errors.New("no directory")}, "panics": lostFinder{}} {
 		r, loaded, _, err := discover(t, broken)
 		if err == nil || len(loaded) != 0 || r.Len() != 1 {
 			t.Errorf("a discoverer that %s: %v, loaded %q", name, err, loaded)
@@ -68,9 +68,9 @@ func TestDiscovery(t *testing.T) {
 	}
 }
 
-type brokenFinder struct{ err error }
+type lostFinder struct{ err error }
 
-func (f brokenFinder) Discover(context.Context) ([]apcore.DiscoveredModule, error) {
+func (f lostFinder) Discover(context.Context) ([]apcore.DiscoveredModule, error) {
 	if f.err == nil {
 		panic("lost")
 	}
