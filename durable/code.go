@@ -24,6 +24,10 @@ const (
 	CodeBuildMismatch apcore.Code = "MODULE_BUILD_MISMATCH"
 	// CodeNameTaken: two owners want one name on a worker; the message names both.
 	CodeNameTaken apcore.Code = "NAME_TAKEN"
+	// CodeKeyTaken: a request key belongs to another call.
+	CodeKeyTaken apcore.Code = "REQUEST_KEY_TAKEN"
+	// CodeNoStandalone: the server runs no activities without a workflow.
+	CodeNoStandalone apcore.Code = "NO_STANDALONE"
 
 	// CodeDecisionUnknown: the run has no approval of that id.
 	CodeDecisionUnknown apcore.Code = "DECISION_UNKNOWN_APPROVAL"
@@ -79,7 +83,7 @@ const (
 // own lists the codes of this layer, none of which is ever retried: each needs
 // somebody to act first.
 var own = []apcore.Code{
-	CodeOutcomeUnknown, CodeNestedApproval, CodePayloadTooLarge, CodeTokenRefused, CodeBuildMismatch, CodeNameTaken,
+	CodeOutcomeUnknown, CodeNestedApproval, CodePayloadTooLarge, CodeTokenRefused, CodeBuildMismatch, CodeNameTaken, CodeKeyTaken, CodeNoStandalone,
 	CodeDecisionUnknown, CodeDecisionDuplicate, CodeDecisionLate, CodeDecisionClosed, CodeDecisionInvalid,
 	CodeDecisionForbidden, CodeDecisionSignature,
 	CodeRunClosed, CodeRunNotFound, CodeNoWorker, CodeTaskEnded, CodeTaskExpired,

@@ -189,6 +189,8 @@ var verdicts = map[apcore.Code]row{
 	CodeTokenRefused:      {RepeatNever, StageBefore},
 	CodeBuildMismatch:     {RepeatNever, StageBefore},
 	CodeNameTaken:         {RepeatNever, StageOutside},
+	CodeKeyTaken:          {RepeatNever, StageOutside},
+	CodeNoStandalone:      {RepeatNever, StageOutside},
 	CodeDecisionUnknown:   {RepeatNever, StageOutside},
 	CodeDecisionDuplicate: {RepeatNever, StageOutside},
 	CodeDecisionLate:      {RepeatNever, StageOutside},
