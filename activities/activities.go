@@ -26,6 +26,9 @@ type Options struct {
 	// Client asks whether search attributes are registered; nil means that
 	// approvals are not shown in searches.
 	Client client.Client
+	// DataConverter must be the client's, for the reaper of tasks to read their
+	// records; nil means the SDK's default.
+	DataConverter converter.DataConverter
 	// Dynamic answers for activity types that are not of this package; nil says
 	// that they are not registered. A worker has one dynamic activity only, and
 	// this package needs it: an application passes its own here.

@@ -43,6 +43,9 @@ func (a *Activities) Register(registry Registry) error {
 	if err := register(registry, "the audit", a.namer.Audit(), a.audit); err != nil {
 		return err
 	}
+	if err := register(registry, "the task reaper", a.namer.TaskSweep(), a.sweep); err != nil {
+		return err
+	}
 	if a.opts.NoDynamicActivity {
 		return nil
 	}

@@ -131,7 +131,9 @@ func (c RetryConfig) delay(attempt int) time.Duration {
 	return time.Duration(nanos)
 }
 
-func (c RetryConfig) validate() error {
+// Validate fails with GENERAL_INVALID_INPUT for the first field out of bounds:
+// numbers have to be finite and not negative.
+func (c RetryConfig) Validate() error {
 	if c.MaxRetries < 0 {
 		return NewError(CodeInvalidInput, "RetryConfig.MaxRetries is %d: give zero or more", c.MaxRetries)
 	}

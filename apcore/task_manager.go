@@ -110,7 +110,7 @@ func (m *AsyncTaskManager) newTask(ctx context.Context, moduleID string, inputs 
 	if retry == nil {
 		retry = new(DefaultRetryConfig())
 	}
-	if err := retry.validate(); err != nil {
+	if err := retry.Validate(); err != nil {
 		return nil, err
 	}
 	inputs, err := jsonvalue.CloneObject(inputs)

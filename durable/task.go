@@ -63,6 +63,13 @@ type TaskRecordInput struct {
 	SaveID string `json:"save_id,omitempty"`
 }
 
+// TaskCancelled answers a cancellation.
+type TaskCancelled struct {
+	// Cancelled says that this request ended the task; false means that it had
+	// ended before.
+	Cancelled bool `json:"cancelled"`
+}
+
 // TaskSave is one write of a record.
 type TaskSave struct {
 	SaveID string          `json:"save_id"`
@@ -84,6 +91,9 @@ type TaskRequest struct {
 	ModuleID string `json:"module_id"`
 	// Inputs is a JSON object.
 	Inputs json.RawMessage `json:"inputs"`
+	// Context is the apcore context that every attempt starts from; empty means
+	// the one of the run.
+	Context json.RawMessage `json:"context,omitempty"`
 	// Retry is the contract's retry, which then replaces the one by annotation;
 	// nil leaves it to the annotations.
 	Retry *apcore.RetryConfig `json:"retry,omitempty"`
@@ -188,4 +198,33 @@ func cutText(text string, limit int) string {
 		limit--
 	}
 	return text[:limit] + "…"
+}
+
+// TaskSweep asks for one page of the reaper's work.
+type TaskSweep struct {
+	Store string `json:"store"`
+	// TaskQueue is where tombstones of the store are closed.
+	TaskQueue string `json:"task_queue"`
+	// TTLSeconds is how long ended tasks are kept.
+	TTLSeconds float64 `json:"ttl_seconds"`
+	// Before is the time before which a task has to have ended, in seconds since
+	// 1970, exclusive; the run of the sweep sets it.
+	Before float64 `json:"before,omitempty"`
+}
+
+// TaskSwept reports what a page, or a whole sweep, did.
+type TaskSwept struct {
+	Pages   int `json:"pages"`
+	Expired int `json:"expired"`
+	Deleted int `json:"deleted"`
+	// More says that the page was full.
+	More bool `json:"more,omitempty"`
+}
+
+// Add adds a page to a sweep.
+func (s *TaskSwept) Add(page TaskSwept) {
+	s.Pages += page.Pages
+	s.Expired += page.Expired
+	s.Deleted += page.Deleted
+	s.More = page.More
 }

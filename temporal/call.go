@@ -261,6 +261,7 @@ func (e *engine) AwaitDecision(request durable.CallRequest, approval durable.App
 	e.rejoin = false
 	w := s.wait(request, approval.ApprovalID)
 	defer s.waited(w)
+	defer observed(e.ctx, &approval)()
 	return s.desk.await(e.ctx, approval, awaitOptions{rejoin: rejoin, atRoot: e.call.atRoot})
 }
 

@@ -11,39 +11,42 @@ import (
 	"go.temporal.io/api/serviceerror"
 	"go.temporal.io/api/workflowservice/v1"
 
+	"github.com/apcore-temporal/apcore-temporal/apcore"
 	"github.com/apcore-temporal/apcore-temporal/durable"
 )
 
 // Delete implements [apcore.TaskStore]. It returns once no process can read the
-// record any more. Deleting a running task of a TaskManager also ends its
-// workflow; its module is not told, see TaskManager.Cancel.
+// record any more. Deleting a running task of a [TaskManager] also ends its
+// workflow; its module is not told, see [TaskManager.Cancel].
 func (s *TaskStore) Delete(ctx context.Context, taskID string) error {
 	if s.checkTaskID(taskID) != nil {
 		return nil // such an id cannot have been saved
 	}
 	bounded, cancel := context.WithTimeout(ctx, s.opts.Timeout)
 	defer cancel()
-	return s.storeError(ctx, "delete", taskID, s.delete(bounded, taskID))
+	_, err := s.deleteWhere(bounded, taskID, func(*apcore.TaskInfo) bool { return true })
+	return s.storeError(ctx, "delete", taskID, err)
 }
 
-func (s *TaskStore) delete(ctx context.Context, taskID string) error {
+// deleteWhere deletes a record that is as expected now.
+func (s *TaskStore) deleteWhere(ctx context.Context, taskID string, expected func(*apcore.TaskInfo) bool) (deleted bool, err error) {
 	found, err := s.describe(ctx, taskID)
-	if err != nil || found == nil || found.record.Deleted {
-		return err
+	if err != nil || found == nil || found.record.Deleted || !expected(&found.record.Task) {
+		return false, err
 	}
 	if err := s.deleteOlderRuns(ctx, taskID, found); err != nil {
-		return err
+		return false, err
 	}
 	if err := s.deleteRun(ctx, taskID, found.runID); err != nil {
-		return err
+		return false, err
 	}
 	if err := s.awaitDeletion(ctx, found); err != nil {
-		return err
+		return false, err
 	}
 	tombstone := found.record.Tombstone()
 	s.overlay.put(&tombstone)
 	s.ended.forget(taskID)
-	return nil
+	return true, nil
 }
 
 // awaitDeletion returns once nobody can read the record. The server removes an

@@ -21,6 +21,9 @@ type taskOverlay struct {
 type overlayEntry struct {
 	head    durable.TaskRecord
 	checked time.Time // when the server was last known to agree
+	// started says that only the start of a task is known here: whatever the server
+	// lists is newer, and its place has to be asked.
+	started bool
 }
 
 const (
@@ -37,11 +40,18 @@ func (o *taskOverlay) put(head *durable.TaskRecord) {
 	o.set(head.Task.TaskID, &overlayEntry{head: *head, checked: time.Now()})
 }
 
+// start notes a task that was started.
+func (o *taskOverlay) start(record *durable.TaskRecord) {
+	if head, err := record.Head(); err == nil {
+		o.set(head.Task.TaskID, &overlayEntry{head: head, checked: time.Now(), started: true})
+	}
+}
+
 func (o *taskOverlay) set(id string, entry *overlayEntry) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
 	old, known := o.entries[id]
-	if known && old.head.Newer(&entry.head) {
+	if known && !entry.started && old.head.Newer(&entry.head) {
 		return // two writes at once: the later one has been noted
 	}
 	if !known {
@@ -88,6 +98,13 @@ func (s *TaskStore) laid(ctx context.Context, shown map[string]*foundTask, overl
 		switch {
 		case row != nil && (row.record.Newer(&entry.head) || !entry.head.Deleted && !entry.head.Newer(&row.record)):
 			s.overlay.drop(id, entry) // visibility has caught up
+		case row == nil && entry.started:
+			if err := s.recheck(ctx, id, shown, wanted); err != nil {
+				return err
+			}
+			if found := shown[id]; found != nil {
+				s.overlay.put(&found.record)
+			}
 		case entry.head.Deleted:
 			delete(shown, id)
 			if row == nil && time.Since(entry.checked) > overlayGrace {

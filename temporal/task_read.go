@@ -164,7 +164,10 @@ func (s *TaskStore) complete(ctx context.Context, found *foundTask) {
 		if err != nil || value.Get(&whole) != nil {
 			return
 		}
-	} else if s.client.GetWorkflow(ctx, id, found.runID).Get(ctx, &whole) != nil {
+	} else if err := s.client.GetWorkflow(ctx, id, found.runID).Get(ctx, &whole); err != nil {
+		if e := AsError(err); found.record.Task.Error != nil && e.Code == found.record.ErrorCode {
+			found.record.Task.Error = new(e.Error())
+		}
 		return
 	}
 	if whole.Task.TaskID == found.record.Task.TaskID && whole.Seq >= found.record.Seq {

@@ -6,6 +6,7 @@ import (
 	sdktemporal "go.temporal.io/sdk/temporal"
 	"go.temporal.io/sdk/workflow"
 
+	"github.com/apcore-temporal/apcore-temporal/apcore"
 	"github.com/apcore-temporal/apcore-temporal/durable"
 )
 
@@ -76,3 +77,61 @@ func TaskPlace(t time.Time) int64 { return t.UnixMicro() }
 // clients read its code with [AsError]. Workflows prepared for [Call] need it in
 // update handlers only.
 func WorkflowError(err error) error { return workflowError(err) }
+
+// AdoptContext makes a run act under an apcore context in wire form that came with
+// its input, as if it had come in the header; empty changes nothing. A context that
+// cannot be read is GENERAL_INVALID_INPUT. Call it before the first [Call].
+func AdoptContext(ctx workflow.Context, wire []byte) error {
+	if len(wire) == 0 {
+		return nil
+	}
+	s, err := stateOf(ctx)
+	if err != nil {
+		return err
+	}
+	object, err := apcore.DecodeObject(wire)
+	if err != nil {
+		return local(ctx, apcore.NewError(apcore.CodeInvalidInput, "the context of the run is no apcore context: %w", err))
+	}
+	s.context, s.data = object, map[string]any{}
+	if data, ok := object["data"].(map[string]any); ok {
+		s.data = data
+	}
+	return nil
+}
+
+// RecordedClass returns the class of a module as this worker knows it, and writes
+// it into the history, so that a replay on another worker decides alike.
+func RecordedClass(ctx workflow.Context, moduleID string) durable.Class {
+	class := durable.ClassAtMostOnce
+	value := workflow.SideEffect(ctx, func(ctx workflow.Context) any {
+		s, err := stateOf(ctx)
+		if err != nil {
+			return durable.ClassAtMostOnce
+		}
+		return s.opts.Catalog.Policy(moduleID).Class
+	})
+	if value.Get(&class) != nil {
+		return durable.ClassAtMostOnce
+	}
+	return class
+}
+
+type waitingKey struct{}
+
+// ObserveWaiting returns a context whose calls tell when they begin to wait for
+// somebody's decision, with what they wait for, and when they go on, with nil.
+func ObserveWaiting(ctx workflow.Context, observe func(workflow.Context, *durable.Approval)) workflow.Context {
+	return workflow.WithValue(ctx, waitingKey{}, observe)
+}
+
+// observed tells the observer of a call, if it has one; call what it returns when
+// the wait is over.
+func observed(ctx workflow.Context, approval *durable.Approval) (over func()) {
+	observe, ok := ctx.Value(waitingKey{}).(func(workflow.Context, *durable.Approval))
+	if !ok {
+		return func() {}
+	}
+	observe(ctx, approval)
+	return func() { observe(ctx, nil) }
+}

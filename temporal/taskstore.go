@@ -19,7 +19,7 @@ import (
 
 // TaskStore is an [apcore.TaskStore] on Temporal: one workflow per record, for
 // any number of processes (apcore, async tasks and durability pattern B). It also
-// shows the tasks of a TaskManager of the same name, which it cannot write.
+// shows the tasks of a [TaskManager] of the same name, which it cannot write.
 //
 // Save needs a worker on the task queue, made with package worker; everything
 // else works without one. Save, Get and Delete of one id are linearizable over

@@ -124,3 +124,5 @@ func unreachableStore(t *testing.T) *temporal.TaskStore {
 	must(t, err)
 	return store
 }
+
+func clientOptions() client.Options { return client.Options{} }

@@ -104,6 +104,7 @@ func newHost(executor *apcore.Executor, opts PluginOptions) (*host, error) {
 	h := &host{namer: opts.Namer, codecs: opts.Codecs, owners: map[string]*owners{}}
 	h.hosted, err = activities.New(executor, activities.Options{
 		InvokerOptions: opts.Invoker, Namer: opts.Namer, AuditSink: opts.AuditSink, Client: opts.Client,
+		DataConverter: converter.NewCodecDataConverter(converter.GetDefaultDataConverter(), opts.Codecs...),
 		Dynamic: opts.Dynamic, NoDynamicActivity: opts.NoDynamicActivity, LeaveUnsealed: opts.LeaveUnsealed,
 	})
 	if err != nil {
@@ -182,6 +183,7 @@ type workflowRegistry interface {
 func registerWorkflows(registry workflowRegistry, names durable.Namer, again bool) {
 	for name, fn := range map[string]any{
 		names.ModuleCall(): workflows.ModuleCall, names.TaskRecord(): workflows.TaskRecord,
+		names.Task(): workflows.Task, names.TaskReaper(): workflows.TaskReaper,
 	} {
 		registry.RegisterWorkflowWithOptions(fn, workflow.RegisterOptions{Name: name, DisableAlreadyRegisteredCheck: again})
 	}
