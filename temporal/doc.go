@@ -24,5 +24,6 @@
 //
 // Everything here that takes a workflow.Context reads time and ids from the
 // workflow only. Retry policies and timeouts are not compared on replay, so
-// changing annotations never breaks a running workflow.
+// changing annotations never breaks a running workflow; where units of a module
+// run is remembered in the run.
 package temporal
