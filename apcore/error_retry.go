@@ -39,7 +39,7 @@ func (e *Error) RetryAfter() time.Duration {
 	case float64:
 		ms = value
 	case json.Number:
-		ms, _ = value.Float64() //nolint:errcheck // no number is no wish
+		ms, _ = value.Float64() // no number is no wish
 	}
 	switch {
 	case !(ms > 0): // NaN too

@@ -87,10 +87,8 @@ func (s Settings) Apply(policy Policy) Policy {
 	policy.BackoffCoefficient = cmp.Or(s.BackoffCoefficient, policy.BackoffCoefficient)
 	policy.NeverRetry = union(policy.NeverRetry, s.NeverRetry)
 	policy.Backoff = cmp.Or(s.Backoff, policy.Backoff)
-	switch {
-	case s.MaxBackoff == 0:
-		policy.MaxBackoff = max(policy.MaxBackoff, policy.Backoff)
-	default:
+	policy.MaxBackoff = max(policy.MaxBackoff, policy.Backoff)
+	if s.MaxBackoff > 0 {
 		policy.MaxBackoff = s.MaxBackoff
 		policy.Backoff = min(policy.Backoff, s.MaxBackoff)
 	}

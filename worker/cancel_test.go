@@ -55,7 +55,7 @@ func stormy() []storm {
 
 // stormHost hosts the modules; cancel, if given, is called in the middle of those
 // that run at once.
-func stormHost(t testing.TB, book *ledger, cancel func(), pause func()) *apcore.Executor {
+func stormHost(t testing.TB, book *ledger, cancel, pause func()) *apcore.Executor {
 	t.Helper()
 	effect := func(name string) moduleFunc {
 		return func(ctx context.Context, _ map[string]any) (map[string]any, error) {
@@ -185,7 +185,7 @@ func TestCancelsOnTheServer(t *testing.T) {
 		}
 		s.opts.ApprovalTimeout = time.Minute
 		run := place.start(t.Context(), Ended, s.module, nil, s.opts)
-		time.AfterFunc(at, func() { _ = place.client.CancelWorkflow(context.Background(), run.GetID(), "") }) // it may have ended
+		time.AfterFunc(at, func() { _ = place.client.CancelWorkflow(t.Context(), run.GetID(), "") }) // it may have ended
 		ends = append(ends, func() {
 			how := ""
 			if err := place.end(run, &how); err != nil && codeOf(err) != apcore.CodeExecutionCancelled && codeOf(err) != apcore.CodeModuleNotFound {

@@ -48,7 +48,7 @@ func waysOf(history *historypb.History) string {
 			}
 		}
 	}
-	return strings.Join(ways, " ")
+	return strings.Join(ways, ", ")
 }
 
 // A module may ask for local execution with one deploy and stop doing so with
@@ -57,11 +57,11 @@ func waysOf(history *historypb.History) string {
 func TestLocalExecutionChangesUnderRuns(t *testing.T) {
 	t.Parallel()
 	for _, test := range []struct{ before, after, want string }{
-		{"", "local", "activity activity"},
-		{"activity", "local", "activity activity"},
-		{"local", "activity", "local local"},
-		{"local", "local", "local local"},
-		{"", "", "activity activity"},
+		{"", "local", "activity, activity"},
+		{"activity", "local", "activity, activity"},
+		{"local", "activity", "local, local"},
+		{"local", "local", "local, local"},
+		{"", "", "activity, activity"},
 	} {
 		t.Run(fmt.Sprintf("from %q to %q", test.before, test.after), func(t *testing.T) {
 			t.Parallel()

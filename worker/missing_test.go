@@ -120,8 +120,8 @@ func TestHalfTheFleetLacksTheModule(t *testing.T) {
 				s.awaitEvent(run.GetID(), test.refused)
 			} else {
 				s.until("the old worker refuses", func() bool {
-					described, err := s.client.DescribeWorkflowExecution(t.Context(), run.GetID(), "")
-					return err == nil && len(described.PendingActivities) > 0 && described.PendingActivities[0].LastFailure != nil
+					described, err := s.client.DescribeWorkflow(t.Context(), run.GetID(), "")
+					return err == nil && len(described.RawResponse.PendingActivities) > 0 && described.RawResponse.PendingActivities[0].LastFailure != nil
 				})
 			}
 			hosts.work(executorOf(t, apcore.ExecutorOptions{}, act), worker.Options{})
@@ -200,9 +200,9 @@ func TestWorkflowRetryPolicyAsksNobodyTwice(t *testing.T) {
 			if err := s.end(run, nil); codeOf(err) != test.want {
 				t.Errorf("ended with %v, want %s", err, test.want)
 			}
-			described, err := s.client.DescribeWorkflowExecution(t.Context(), run.GetID(), "")
+			described, err := s.client.DescribeWorkflow(t.Context(), run.GetID(), "")
 			must(t, err)
-			if last := described.WorkflowExecutionInfo.Execution.RunId; last != run.GetRunID() {
+			if last := described.RawResponse.WorkflowExecutionInfo.Execution.RunId; last != run.GetRunID() {
 				t.Errorf("the workflow ran again as %s", last)
 			}
 			if book.count("gated") != test.gated || book.count(test.how) != test.gated && test.how != "" {

@@ -243,11 +243,11 @@ func TestFailuresShowAsFailures(t *testing.T) {
 	), worker.Options{}, OneCall)
 	run := s.start(t.Context(), OneCall, "test.read", nil, temporal.CallOptions{RetryPolicy: quickly})
 	s.until("the second attempt shows the failure of the first", func() bool {
-		described, err := s.client.DescribeWorkflowExecution(t.Context(), run.GetID(), "")
-		if err != nil || len(described.PendingActivities) == 0 {
+		described, err := s.client.DescribeWorkflow(t.Context(), run.GetID(), "")
+		if err != nil || len(described.RawResponse.PendingActivities) == 0 {
 			return false
 		}
-		pending := described.PendingActivities[0]
+		pending := described.RawResponse.PendingActivities[0]
 		return pending.Attempt == 2 && pending.LastFailure.GetApplicationFailureInfo().GetType() == string(apcore.CodeModuleExecuteError)
 	})
 	close(release)
