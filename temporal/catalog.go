@@ -36,7 +36,11 @@ func NewCatalog(executor *apcore.Executor) (*Catalog, error) {
 		if err != nil {
 			return nil, err
 		}
-		policy := durable.PolicyFor(mostCautious(executor.Registry().Versions(id)), executor.ModuleTimeout(id))
+		class := mostCautious(executor.Registry().Versions(id))
+		if !class.Repeats() && settings.Execution == durable.ExecutionLocal {
+			settings.Execution = durable.ExecutionActivity // another version runs at most once
+		}
+		policy := durable.PolicyFor(class, executor.ModuleTimeout(id))
 		catalog.entries[id] = catalogEntry{
 			base: policy, settings: settings,
 			description: definition.Description, gated: executor.NeedsApproval(id),

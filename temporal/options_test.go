@@ -1,12 +1,14 @@
 package temporal_test
 
 import (
+	"context"
 	"errors"
 	"slices"
 	"strings"
 	"testing"
 	"time"
 
+	"go.temporal.io/sdk/activity"
 	sdktemporal "go.temporal.io/sdk/temporal"
 	"go.temporal.io/sdk/workflow"
 
@@ -86,5 +88,34 @@ func TestBadCallOptions(t *testing.T) {
 	must(t, env.GetWorkflowError())
 	if book.count() > 0 {
 		t.Errorf("%d calls ran", book.count())
+	}
+}
+
+// Local execution is for modules that repeat, in every version: where one version
+// runs at most once, the settings of another make nothing local.
+func TestOneVersionKeepsUnitsFromBeingLocal(t *testing.T) {
+	for _, test := range []struct {
+		older apcore.Annotations
+		local int
+	}{{apcore.Annotations{}, 0}, {apcore.Annotations{Idempotent: true}, 1}} {
+		registry := apcore.NewRegistry(apcore.RegistryOptions{})
+		asks := apcore.Annotations{Readonly: true, Extra: map[string]any{"x-temporal": map[string]any{"execution": "local"}}}
+		for version, annotations := range map[string]apcore.Annotations{"1.0.0": test.older, "2.0.0": asks} {
+			must(t, apcore.Register(registry, "a.b", func(context.Context, struct{}) (map[string]any, error) { return map[string]any{}, nil },
+				apcore.Spec{Description: "Has versions", Version: version, Annotations: annotations}))
+		}
+		executor, err := apcore.NewExecutor(registry, apcore.ExecutorOptions{})
+		must(t, err)
+		env := testsuite.NewEnvironment(t, executor)
+		local := 0
+		env.SetOnLocalActivityStartedListener(func(*activity.Info, context.Context, []any) { local++ })
+		env.ExecuteWorkflow(func(ctx workflow.Context) error {
+			_, err := temporal.Call[map[string]any](ctx, "a.b", nil)
+			return err
+		})
+		must(t, env.GetWorkflowError())
+		if local != test.local {
+			t.Errorf("beside %+v: %d local units, want %d", test.older, local, test.local)
+		}
 	}
 }
