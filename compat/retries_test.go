@@ -124,7 +124,7 @@ func TestRetriesDocument(t *testing.T) {
 		return
 	}
 	if diff := gocmp.Diff(want, string(text)); diff != "" {
-		t.Errorf("%s differs from the code (-code +document):\n%s", path, diff)
+		t.Errorf("%s differs from the code; -update writes its tables anew (-code +document):\n%s", path, diff)
 	}
 }
 
