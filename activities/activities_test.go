@@ -57,7 +57,7 @@ func TestRegister(t *testing.T) {
 	must(t, err)
 	r := &recorder{}
 	must(t, hosted.Register(r))
-	want := []string{"apcore/audit", "apcore/call/notify/email", "apcore/call/payments/refund", "apcore/catalog", "apcore/preview/notify/email", "apcore/preview/payments/refund"}
+	want := []string{"apcore/audit", "apcore/call/notify/email", "apcore/call/payments/refund", "apcore/catalog", "apcore/preview/notify/email", "apcore/preview/payments/refund", "apcore/task-sweep"}
 	if slices.Sort(r.names); !slices.Equal(r.names, want) || r.dynamic != 1 {
 		t.Errorf("registered %q and %d dynamic, want %q and one", r.names, r.dynamic, want)
 	}

@@ -24,7 +24,7 @@ func TestAliasesAreRegistered(t *testing.T) {
 	must(t, err)
 	r := &recorder{}
 	must(t, hosted.Register(r))
-	if got := strings.Join(r.names, " "); got != "apcore/call/payments/charge apcore/preview/payments/charge apcore/call/acme/charge apcore/preview/acme/charge apcore/call/billing/charge apcore/preview/billing/charge apcore/catalog apcore/audit" {
+	if got := strings.Join(r.names, " "); got != "apcore/call/payments/charge apcore/preview/payments/charge apcore/call/acme/charge apcore/preview/acme/charge apcore/call/billing/charge apcore/preview/billing/charge apcore/catalog apcore/audit apcore/task-sweep" {
 		t.Errorf("registered %s", got)
 	}
 	var suite sdktestsuite.WorkflowTestSuite
