@@ -234,7 +234,7 @@ func spill(t *testing.T, way func(in obj) (obj, error), redaction apcore.Redacti
 	}
 	s.show("Validate", h.Validate(t.Context(), "leak", secretInputs(), nil))
 	unfit := secretInputs()
-	unfit["card"], unfit["codes"], unfit["profile"] = []any{bird}, []any{obj{bird: bird}}, obj{"pin": bird}
+	unfit["card"], unfit["codes"], unfit["profile"], unfit["people"] = []any{bird}, obj{bird: bird}, bird, []any{bird, 1}
 	_, err = h.Call(t.Context(), "leak", unfit, nil)
 	s.showError("schema errors", err)
 	s.show("Validate", h.Validate(t.Context(), "leak", unfit, nil))

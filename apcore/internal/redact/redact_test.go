@@ -79,3 +79,33 @@ func TestRecursiveSchemaEnds(t *testing.T) {
 		t.Errorf("%v", got)
 	}
 }
+
+// What has not the shape of the schema is hidden as a whole if the schema marks
+// something inside; a value of the right shape, or of a schema without marks, is
+// not.
+func TestMisfit(t *testing.T) {
+	secret := map[string]any{"x-sensitive": true}
+	profile := map[string]any{"type": "object", "properties": map[string]any{"pin": map[string]any{"$ref": "#/$defs/pin"}}}
+	schema := map[string]any{"$defs": map[string]any{"pin": secret}, "properties": map[string]any{
+		"profile": profile, "codes": map[string]any{"items": secret}, "people": map[string]any{"type": "array", "items": profile},
+		"plain":  map[string]any{"type": "object", "properties": map[string]any{"a": map[string]any{}}},
+		"either": map[string]any{"anyOf": []any{map[string]any{"type": "string"}, map[string]any{"type": "array", "items": map[string]any{"type": "string"}}}},
+		"self":   map[string]any{"$ref": "#/properties/self", "items": map[string]any{"$ref": "#/properties/self"}},
+	}}
+	redactor, err := New(Config{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, test := range []struct{ name, given, want any }{
+		{"profile", "4711", Mask}, {"profile", 4711, Mask}, {"profile", []any{"4711"}, Mask}, {"profile", true, Mask}, {"profile", nil, nil},
+		{"codes", map[string]any{"a": "b"}, Mask}, {"codes", "4711", Mask}, {"codes", []any{}, []any{}},
+		{"people", []any{"4711", map[string]any{"pin": 1, "x": 2}}, []any{Mask, map[string]any{"pin": Mask, "x": 2}}},
+		{"people", map[string]any{}, Mask}, {"plain", "text", "text"}, {"either", "text", "text"}, {"either", []any{"text"}, []any{"text"}}, {"self", "text", "text"},
+	} {
+		name, _ := test.name.(string)
+		got := redactor.Object(map[string]any{name: test.given}, schema)[name]
+		if diff := cmp.Diff(test.want, got); diff != "" {
+			t.Errorf("%s %v (-want +got):\n%s", name, test.given, diff)
+		}
+	}
+}

@@ -51,6 +51,9 @@ func (w *walk) value(value any, schemas []node) any {
 	if text, ok := value.(string); ok && w.redactor.hides(text) {
 		return w.redactor.replacement
 	}
+	if value != nil && len(schemas) > 0 && w.schemas.misfit(value, schemas) {
+		return w.redactor.replacement
+	}
 	return w.inside(value, schemas)
 }
 
