@@ -77,7 +77,7 @@ func TestErrorFormattersInParallel(t *testing.T) {
 	if won.Load() != 1 {
 		t.Errorf("%d registrations won", won.Load())
 	}
-	if apcore.ErrorFormatters() != apcore.ErrorFormatters() {
+	if first := apcore.ErrorFormatters(); first != apcore.ErrorFormatters() {
 		t.Error("the registry of the process is not one")
 	}
 }

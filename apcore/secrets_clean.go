@@ -252,7 +252,7 @@ func (c *cleaner) dirty(err error) bool {
 	if own, ok := err.(*Error); ok { //nolint:errorlint // each error of the tree is looked at by itself
 		clean := c.clean(own)
 		return clean.Message != own.Message || clean.AIGuidance != own.AIGuidance || clean.Suggestion != own.Suggestion ||
-			!maps.EqualFunc(clean.Details, own.Details, func(a, b any) bool { return reflect.DeepEqual(a, b) }) || c.dirty(own.Cause)
+			!maps.EqualFunc(clean.Details, own.Details, reflect.DeepEqual) || c.dirty(own.Cause)
 	}
 	if text := err.Error(); c.text(text) != text {
 		return true

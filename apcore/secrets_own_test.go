@@ -80,7 +80,7 @@ func TestCleanCausesStay(t *testing.T) {
 	h := newHost(t, apcore.ExecutorOptions{}).module("m", failing(apcore.NewError("OUTER", "bad").WithCause(cause)))
 	_, err := h.call("m", obj{"password": "hunter-2"}, nil)
 	h.wants(err, "OUTER", 1)
-	if got := apcore.AsError(err).Cause; got != cause {
+	if got := apcore.AsError(err).Cause; got != cause { //nolint:errorlint // the very value
 		t.Errorf("cause is %#v", got)
 	}
 }
