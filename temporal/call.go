@@ -178,6 +178,12 @@ func encodeInputs(moduleID string, in any, limit int) (json.RawMessage, error) {
 	if bytes.Equal(text, []byte("null")) {
 		text = []byte("{}")
 	}
+	if err := durable.CheckSize(moduleID, "inputs", durable.EncodedSize(text), limit); err != nil {
+		return nil, err
+	}
+	if len(text) > largeInputs && text[0] == '{' && !mayHoldToken(text) {
+		return text, nil
+	}
 	object, err := apcore.DecodeObject(text)
 	if err != nil {
 		return nil, apcore.NewError(apcore.CodeInvalidInput, "inputs of module %q are no JSON object: pass a struct or a map", moduleID).
@@ -187,7 +193,16 @@ func encodeInputs(moduleID string, in any, limit int) (json.RawMessage, error) {
 		return nil, apcore.NewError(durable.CodeTokenRefused, "inputs of module %q bring their own %s: approvals are waited for by the call itself", moduleID, apcore.ApprovalTokenKey).
 			WithDetail("module_id", moduleID)
 	}
-	return text, durable.CheckSize(moduleID, "inputs", durable.EncodedSize(text), limit)
+	return text, nil
+}
+
+// largeInputs is from where on reading inputs once more takes too much of the
+// time that a workflow may run without a pause.
+const largeInputs = 1 << 20
+
+// mayHoldToken is false for JSON in which no key can be the approval token's.
+func mayHoldToken(text []byte) bool {
+	return bytes.Contains(text, []byte(apcore.ApprovalTokenKey)) || bytes.Contains(text, []byte(`\u`))
 }
 
 func (c *call) run(ctx workflow.Context) (*durable.CallResult, error) {

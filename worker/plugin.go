@@ -4,6 +4,7 @@ import (
 	"context"
 	"strings"
 	"sync"
+	"time"
 
 	"go.temporal.io/sdk/client"
 	"go.temporal.io/sdk/converter"
@@ -72,14 +73,21 @@ func NewPlugin(executor *apcore.Executor, opts PluginOptions) (*sdktemporal.Simp
 
 // host is what a plugin brings to its workers.
 type host struct {
-	namer   durable.Namer
-	codecs  []converter.PayloadCodec
-	hosted  *activities.Activities
-	prepare interceptor.Interceptor
+	namer  durable.Namer
+	codecs []converter.PayloadCodec
+	// offloads says that values may be so large that writing one takes longer than
+	// the SDK lets a workflow run without a pause.
+	offloads bool
+	hosted   *activities.Activities
+	prepare  interceptor.Interceptor
 
 	mu     sync.Mutex
 	owners map[string]*owners // by worker
 }
+
+// offloadedStep is how long a step of a workflow may take where values are kept
+// in an external storage; the SDK's own limit is a second.
+const offloadedStep = 30 * time.Second
 
 func newHost(executor *apcore.Executor, opts PluginOptions) (*host, error) {
 	if executor == nil {
@@ -101,7 +109,7 @@ func newHost(executor *apcore.Executor, opts PluginOptions) (*host, error) {
 	if opts.Limits.OffloadBytes > 0 && opts.Invoker.MaxOutputBytes == 0 {
 		opts.Invoker.MaxOutputBytes = temporal.DefaultMaxOffloadedBytes
 	}
-	h := &host{namer: opts.Namer, codecs: opts.Codecs, owners: map[string]*owners{}}
+	h := &host{namer: opts.Namer, codecs: opts.Codecs, offloads: opts.Limits.OffloadBytes > 0, owners: map[string]*owners{}}
 	h.hosted, err = activities.New(executor, activities.Options{
 		InvokerOptions: opts.Invoker, Namer: opts.Namer, AuditSink: opts.AuditSink, Client: opts.Client,
 		DataConverter: converter.NewCodecDataConverter(converter.GetDefaultDataConverter(), opts.Codecs...),
@@ -123,6 +131,9 @@ func (h *host) plugin() (*sdktemporal.SimplePlugin, error) {
 		WorkerInterceptors: []interceptor.WorkerInterceptor{h.prepare},
 		ConfigureWorker: func(_ context.Context, made sdkworker.PluginConfigureWorkerOptions) error {
 			h.ownersOf(made.WorkerInstanceKey).watch(made.WorkerRegistryOptions)
+			if h.offloads && made.WorkerOptions.DeadlockDetectionTimeout == 0 {
+				made.WorkerOptions.DeadlockDetectionTimeout = offloadedStep
+			}
 			return nil
 		},
 		RunContextBefore: func(_ context.Context, run sdktemporal.SimplePluginRunContextBeforeOptions) error {
