@@ -185,11 +185,10 @@ func (i *Invoker) complete(ctx context.Context, request CallRequest, approval *A
 		approval.AskedIn = i.opts.TraceParent(ctx).String()
 	}
 	approval.Audit, approval.Listed = i.opts.Audit, i.opts.Listed != nil && i.opts.Listed(ctx)
-	definition := i.executor.Registry().Definition(i.target(approval.Module.ID))
-	if definition == nil {
+	_, definition, err := i.executor.Registry().Resolve(i.target(approval.Module.ID), approval.Module.Version)
+	if err != nil {
 		return approval, i.checkApproval(approval)
 	}
-	var err error
 	if approval.Rules, err = i.rules(definition); err != nil {
 		return nil, err
 	}

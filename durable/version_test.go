@@ -63,3 +63,26 @@ func TestVersionHintReachesTheRegistry(t *testing.T) {
 		t.Errorf("a version nobody has: %v", err)
 	}
 }
+
+// The rules of an approval are those of the version that waits for it, not those
+// of a newer one beside it.
+func TestRulesOfTheVersionThatWaits(t *testing.T) {
+	w := newWorld(t, apcore.ExecutorOptions{})
+	for version, quorum := range map[string]int{"2.0.0": 2, "3.0.0": 3} {
+		must(t, apcore.Register(w.registry, "pay.transfer", func(context.Context, transferInput) (map[string]any, error) {
+			return map[string]any{}, nil
+		}, apcore.Spec{
+			Description: "Moves money", Version: version, Annotations: apcore.Annotations{RequiresApproval: true},
+			Metadata: map[string]any{durable.ApprovalRulesKey: map[string]any{"quorum": quorum}},
+		}))
+	}
+	for hint, want := range map[string]int{"": 3, "^2.0.0": 2, "3": 3} {
+		request, _ := w.pendingRequest(t)
+		request.VersionHint = hint
+		result, err := w.invoker.Invoke(t.Context(), request, 1)
+		must(t, err)
+		if result.Approval.Rules == nil || result.Approval.Rules.Quorum != want {
+			t.Errorf("hint %q: rules %+v, want a quorum of %d", hint, result.Approval.Rules, want)
+		}
+	}
+}

@@ -203,7 +203,7 @@ func registerWorkflows(registry workflowRegistry, names durable.Namer, again boo
 // checkRules finds approval rules that make no sense before anything polls.
 func checkRules(executor *apcore.Executor) error {
 	for _, id := range executor.Registry().IDs() {
-		if definition := executor.Registry().Definition(id); definition != nil {
+		for _, definition := range executor.Registry().Versions(id) {
 			if _, err := durable.RulesOf(definition); err != nil {
 				return err
 			}
