@@ -30,6 +30,7 @@ type site struct {
 	t         *testing.T
 	client    client.Client
 	approvals *temporal.Approvals
+	executor  *apcore.Executor
 	queue     string
 	ran       atomic.Int64
 	cancelled chan error
@@ -48,10 +49,12 @@ func newSite(t *testing.T, fns ...any) *site {
 	must(t, errors.Join(
 		apcore.Register(registry, "test.gated", s.act, apcore.Spec{Description: "Is gated", Annotations: apcore.Annotations{RequiresApproval: true}}),
 		apcore.Register(registry, "test.charge", s.act, apcore.Spec{Description: "Charges"}),
+		apcore.Register(registry, "test.keyed", s.key, apcore.Spec{Description: "Gives its key", Annotations: apcore.Annotations{RequiresApproval: true}}),
 		apcore.Register(registry, "test.read", s.act, apcore.Spec{Description: "Reads", Annotations: apcore.Annotations{Readonly: true}}),
 	))
 	executor, err := apcore.NewExecutor(registry, apcore.ExecutorOptions{ApprovalHandler: temporal.NewApprovalHandler(), Logger: slog.New(slog.DiscardHandler)})
 	must(t, err)
+	s.executor = executor
 	s.client = testsuite.DevServer(t).Client(t, client.Options{Interceptors: []interceptor.ClientInterceptor{temporal.NewClientInterceptor()}})
 	s.approvals, err = temporal.NewApprovals(s.client, temporal.ApprovalsOptions{Timeout: time.Minute})
 	must(t, err)
@@ -63,6 +66,13 @@ func newSite(t *testing.T, fns ...any) *site {
 	must(t, w.Start())
 	t.Cleanup(w.Stop)
 	return s
+}
+
+func (s *site) key(ctx context.Context, _ map[string]any) (map[string]any, error) {
+	s.ran.Add(1)
+	c, _ := apcore.FromContext(ctx)
+	key, _ := apcore.NewKey[string](durable.IdempotencyKey).Get(c)
+	return map[string]any{"key": key}, nil
 }
 
 func (s *site) act(ctx context.Context, in want) (map[string]any, error) {
