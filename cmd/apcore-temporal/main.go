@@ -2,8 +2,9 @@
 //
 // It connects as TEMPORAL_ADDRESS, TEMPORAL_NAMESPACE and the other variables
 // and profile files of Temporal's client configuration say; flags win. Exit
-// codes: 0 done, 1 refused or failed, 2 wrong usage, 3 no such workflow or
-// approval, 4 too late (run closed, expired, decided before), 5 no worker answers.
+// codes: 0 done, 1 refused or failed, 2 wrong usage, 3 no such workflow,
+// approval or task, 4 too late (run closed, expired, decided or ended before) or no
+// result, 5 no worker answers.
 package main
 
 import (
@@ -26,6 +27,7 @@ type cli struct {
 	connection
 
 	Approvals approvalsCommand `cmd:"" help:"See and decide pending approvals."`
+	Tasks     tasksCommand     `cmd:"" help:"Submit, follow and cancel tasks."`
 }
 
 func main() {
@@ -88,7 +90,8 @@ func exitCode(err error) int {
 		durable.CodeRunClosed: exitLate, durable.CodeDecisionLate: exitLate,
 		durable.CodeDecisionDuplicate: exitLate, durable.CodeDecisionClosed: exitLate,
 		durable.CodeNoWorker: exitNobody, durable.CodeDecisionInvalid: exitUsage,
-		apcore.CodeInvalidInput: exitUsage,
+		apcore.CodeInvalidInput: exitUsage, codeTaskUnknown: exitUnknown, codeTaskNotCompleted: exitLate,
+		durable.CodeTaskEnded: exitLate, durable.CodeTaskExpired: exitLate,
 	}
 	for code, exit := range codes {
 		if errors.Is(err, code) {
