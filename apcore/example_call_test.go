@@ -4,22 +4,24 @@ import (
 	"context"
 	"fmt"
 	"iter"
-	"log"
 	"time"
 
 	"github.com/apcore-temporal/apcore-temporal/apcore"
 )
 
+// need ends an example that cannot go on.
+func need(err error) {
+	if err != nil {
+		panic(err)
+	}
+}
+
 // serve makes an executor with one module, as the examples need it.
 func serve[In, Out any](opts apcore.ExecutorOptions, id string, spec apcore.Spec, fn func(context.Context, In) (Out, error)) *apcore.Executor {
 	registry := apcore.NewRegistry(apcore.RegistryOptions{})
-	if err := apcore.Register(registry, id, fn, spec); err != nil {
-		log.Fatal(err)
-	}
+	need(apcore.Register(registry, id, fn, spec))
 	executor, err := apcore.NewExecutor(registry, opts)
-	if err != nil {
-		log.Fatal(err)
-	}
+	need(err)
 	return executor
 }
 
@@ -43,17 +45,11 @@ func ExampleExecutor_Validate() {
 		fmt.Println("never printed: the module does not run")
 		return struct{}{}, nil
 	}, apcore.Spec{Description: "Deletes a file", Annotations: apcore.Annotations{Destructive: true, RequiresApproval: true}})
-	if err != nil {
-		log.Fatal(err)
-	}
+	need(err)
 	registry := apcore.NewRegistry(apcore.RegistryOptions{})
-	if err := registry.Register("files.delete", deletion{inner}, apcore.RegisterOptions{}); err != nil {
-		log.Fatal(err)
-	}
+	need(registry.Register("files.delete", deletion{inner}, apcore.RegisterOptions{}))
 	executor, err := apcore.NewExecutor(registry, apcore.ExecutorOptions{})
-	if err != nil {
-		log.Fatal(err)
-	}
+	need(err)
 	for _, inputs := range []map[string]any{{"path": "/tmp/a"}, {"path": 7}} {
 		result := executor.Validate(context.Background(), "files.delete", inputs, nil)
 		fmt.Println("valid:", result.Valid, "needs approval:", result.RequiresApproval)
@@ -96,17 +92,11 @@ func ExampleExecutor_Stream() {
 	inner, err := apcore.NewFunc(func(context.Context, struct{}) (map[string]any, error) {
 		return map[string]any{"word": "once"}, nil
 	}, apcore.Spec{Description: "Writes a story", Annotations: apcore.Annotations{Streaming: true}})
-	if err != nil {
-		log.Fatal(err)
-	}
+	need(err)
 	registry := apcore.NewRegistry(apcore.RegistryOptions{})
-	if err := registry.Register("story.write", writer{inner}, apcore.RegisterOptions{}); err != nil {
-		log.Fatal(err)
-	}
+	need(registry.Register("story.write", writer{inner}, apcore.RegisterOptions{}))
 	executor, err := apcore.NewExecutor(registry, apcore.ExecutorOptions{})
-	if err != nil {
-		log.Fatal(err)
-	}
+	need(err)
 	for chunk, err := range executor.Stream(context.Background(), "story.write", nil, nil) {
 		if err != nil {
 			fmt.Println("failed:", apcore.CodeOf(err))
@@ -146,9 +136,7 @@ func ExampleCancelToken() {
 // give it to an executor.
 func ExampleStrategy() {
 	strategy, err := apcore.NewStrategy("internal") // without access rules and approval
-	if err != nil {
-		log.Fatal(err)
-	}
+	need(err)
 	quota := apcore.Step{
 		Name: "quota", Description: "bounds what one caller spends", Requires: []string{"module"},
 		Run: func(_ context.Context, p *apcore.Pipeline) (apcore.StepResult, error) {

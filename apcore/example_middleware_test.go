@@ -3,7 +3,6 @@ package apcore_test
 import (
 	"context"
 	"fmt"
-	"log"
 	"log/slog"
 	"time"
 
@@ -41,9 +40,7 @@ func ExampleMiddleware() {
 // RequireIdempotent only where the module says that a repetition is safe.
 func ExampleRetryMiddleware() {
 	retry, err := apcore.NewRetryMiddleware(apcore.RetryOptions{MaxRetries: 3, BaseDelay: time.Millisecond, RequireIdempotent: true})
-	if err != nil {
-		log.Fatal(err)
-	}
+	need(err)
 	attempts := 0
 	executor := serve(apcore.ExecutorOptions{Middleware: []apcore.Middleware{retry}}, "stock.read",
 		apcore.Spec{Description: "Reads the stock", Annotations: apcore.Annotations{Idempotent: true}},
@@ -68,9 +65,7 @@ func ExampleCircuitBreaker() {
 		MinSamples: 2, WindowSize: 4, RecoveryWindow: time.Hour,
 		OnEvent: func(e apcore.Event) { fmt.Println("event:", e.Type, e.Data["error_rate"]) },
 	})
-	if err != nil {
-		log.Fatal(err)
-	}
+	need(err)
 	executor := serve(apcore.ExecutorOptions{Middleware: []apcore.Middleware{breaker}}, "mail.send", apcore.Spec{Description: "Sends mail"},
 		func(context.Context, struct{}) (struct{}, error) {
 			return struct{}{}, apcore.NewError("MAIL_DOWN", "the mail server is down")
@@ -92,13 +87,9 @@ func ExampleCircuitBreaker() {
 // names the call by its correlation id, which travels with the context.
 func ExampleDedupMiddleware() {
 	store, err := apcore.NewInMemoryDedupStore(apcore.InMemoryDedupOptions{})
-	if err != nil {
-		log.Fatal(err)
-	}
+	need(err)
 	dedup, err := apcore.NewDedupMiddleware(apcore.DedupOptions{Store: store})
-	if err != nil {
-		log.Fatal(err)
-	}
+	need(err)
 	charges := 0
 	executor := serve(apcore.ExecutorOptions{Middleware: []apcore.Middleware{dedup}}, "card.charge", apcore.Spec{Description: "Charges a card"},
 		func(context.Context, map[string]any) (string, error) {
@@ -128,21 +119,15 @@ func (shelf) Discover(context.Context) ([]apcore.DiscoveredModule, error) {
 func ExampleExtensionManager() {
 	registry := apcore.NewRegistry(apcore.RegistryOptions{})
 	executor, err := apcore.NewExecutor(registry, apcore.ExecutorOptions{})
-	if err != nil {
-		log.Fatal(err)
-	}
+	need(err)
 	extensions := &apcore.ExtensionManager{}
 	for point, extension := range map[apcore.ExtensionPoint]any{
 		apcore.PointDiscoverer: shelf{}, apcore.PointACL: apcore.AllowAll{}, apcore.PointApprovalHandler: apcore.AlwaysDeny{},
 	} {
-		if err := extensions.Register(point, extension); err != nil {
-			log.Fatal(err)
-		}
+		need(extensions.Register(point, extension))
 	}
 	fmt.Println(extensions.Register(apcore.PointACL, "everybody"))
-	if err := extensions.Apply(registry, executor); err != nil {
-		log.Fatal(err)
-	}
+	need(extensions.Apply(registry, executor))
 	found, err := registry.Discover(context.Background())
 	fmt.Println(found, err, executor.GovernanceState().ACLConfigured)
 	output, err := executor.Call(context.Background(), "net.ping", nil, nil)

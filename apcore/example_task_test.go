@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"log"
 	"time"
 
 	"github.com/apcore-temporal/apcore-temporal/apcore"
@@ -14,9 +13,7 @@ import (
 func waitFor(ctx context.Context, manager *apcore.AsyncTaskManager, taskID string) *apcore.TaskInfo {
 	for {
 		info, err := manager.GetStatus(ctx, taskID)
-		if err != nil {
-			log.Fatal(err)
-		}
+		need(err)
 		if info.Status.Terminal() {
 			return info
 		}
@@ -37,16 +34,12 @@ func ExampleAsyncTaskManager() {
 			return "encoded", nil
 		})
 	manager, err := apcore.NewAsyncTaskManager(executor, apcore.AsyncTaskOptions{MaxConcurrent: 2})
-	if err != nil {
-		log.Fatal(err)
-	}
+	need(err)
 	ctx := context.Background()
 	retry := apcore.DefaultRetryConfig()
 	retry.MaxRetries, retry.RetryDelayMS = 2, 1
 	id, err := manager.Submit(ctx, "video.encode", nil, nil, &retry)
-	if err != nil {
-		log.Fatal(err)
-	}
+	need(err)
 	info := waitFor(ctx, manager, id)
 	fmt.Println(info.Status, "after", info.RetryCount, "retry")
 	output, err := manager.GetResult(ctx, id)
@@ -69,14 +62,10 @@ func ExampleAsyncTaskManager_Cancel() {
 			return "encoded all the same", nil
 		})
 	manager, err := apcore.NewAsyncTaskManager(executor, apcore.AsyncTaskOptions{})
-	if err != nil {
-		log.Fatal(err)
-	}
+	need(err)
 	ctx := context.Background()
 	id, err := manager.Submit(ctx, "video.encode", nil, nil, nil)
-	if err != nil {
-		log.Fatal(err)
-	}
+	need(err)
 	<-started
 	fmt.Println(manager.Cancel(ctx, id))
 	fmt.Println(manager.Cancel(ctx, id)) // it has ended already

@@ -42,10 +42,13 @@ func ParseExecutionPolicy(data []byte) (*ExecutionPolicy, error) {
 	if err := decoder.Decode(policy); err != nil {
 		return nil, NewError(CodeInvalidInput, "no execution policy: %w", err)
 	}
-	if _, err := decoder.Token(); err != io.EOF { //nolint:errorlint // never wrapped
+	if _, err := decoder.Token(); err != io.EOF {
 		return nil, NewError(CodeInvalidInput, "more than one value where an execution policy should stand")
 	}
-	return policy, policy.validate()
+	if err := policy.validate(); err != nil {
+		return nil, err
+	}
+	return policy, nil
 }
 
 func (p *ExecutionPolicy) validate() error {

@@ -28,7 +28,7 @@ func (d deafHandler) CheckApproval(context.Context, string) (*apcore.ApprovalRes
 // The timeout of a step ends the call at once with MODULE_TIMEOUT, whatever the
 // step does meanwhile, and what it does later changes nothing (D-142).
 func TestStepTimeoutEndsAtOnce(t *testing.T) {
-	slow := func(ctx context.Context, p *apcore.Pipeline) (apcore.StepResult, error) {
+	slow := func(_ context.Context, p *apcore.Pipeline) (apcore.StepResult, error) {
 		time.Sleep(time.Minute)
 		p.Inputs()["late"] = true
 		p.SetOutput(obj{"late": true})

@@ -165,7 +165,7 @@ func TestStreamConsumerPanics(t *testing.T) {
 			t.Errorf("recovered %v after %d chunks", cause, chunks)
 		}
 	}()
-	for range executor.Stream(t.Context(), "test.stream", q, nil) {
+	for range executor.Stream(t.Context(), "test.stream", q, nil) { //nolint:errcheck // the loop ends by its panic
 		chunks++
 		panic("mine")
 	}
