@@ -66,8 +66,13 @@ func Verdicts() []Verdict {
 }
 
 // NeverRetried returns the error types an engine must not retry, sorted, for
-// those that take such a list: every code whose verdict is [RepeatNever].
-func NeverRetried() []string {
+// those that take such a list: every code whose verdict is [RepeatNever]. It is a
+// new list every time.
+func NeverRetried() []string { return slices.Clone(neverRetried) }
+
+// neverRetried is read off the table once, for workflow code must not range over
+// a map.
+var neverRetried = func() []string {
 	var types []string
 	for code, verdict := range verdicts {
 		if verdict.Repeat == RepeatNever {
@@ -76,7 +81,7 @@ func NeverRetried() []string {
 	}
 	slices.Sort(types)
 	return types
-}
+}()
 
 // repeats decides whether a failed attempt is worth another one, apart from the
 // class: what the error says of itself counts, unless the code forbids it. A
