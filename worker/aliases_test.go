@@ -61,7 +61,8 @@ func TestRenamedModule(t *testing.T) {
 		})
 		must(t, err)
 		w.Registry().RegisterWorkflow(ChargeTwice)
-		return executor, w, w.Start()
+		err = w.Start()
+		return executor, w, err
 	}
 	_, old, err := serve("billing.charge", nil, false)
 	must(t, err)

@@ -45,6 +45,7 @@ func TestNamesWithTwoOwners(t *testing.T) {
 	const unit = "apcore/call/billing/charge"
 	unchecked := activity.RegisterOptions{Name: unit, DisableAlreadyRegisteredCheck: true}
 	secondPlugin := func(t *testing.T) sdkworker.Plugin {
+		t.Helper()
 		plugin, err := worker.NewPlugin(billing(t, "billing.charge", new(atomic.Int64)), worker.PluginOptions{})
 		must(t, err)
 		return plugin

@@ -113,7 +113,7 @@ func newHost(executor *apcore.Executor, opts PluginOptions) (*host, error) {
 	h.hosted, err = activities.New(executor, activities.Options{
 		InvokerOptions: opts.Invoker, Namer: opts.Namer, AuditSink: opts.AuditSink, Client: opts.Client,
 		DataConverter: converter.NewCodecDataConverter(converter.GetDefaultDataConverter(), opts.Codecs...),
-		Dynamic: opts.Dynamic, NoDynamicActivity: opts.NoDynamicActivity, LeaveUnsealed: opts.LeaveUnsealed,
+		Dynamic:       opts.Dynamic, NoDynamicActivity: opts.NoDynamicActivity, LeaveUnsealed: opts.LeaveUnsealed,
 	})
 	if err != nil {
 		return nil, err
