@@ -30,7 +30,7 @@ func (f *foretelling) Preview(_ context.Context, inputs map[string]any, _ *apcor
 func TestValidateAndPreview(t *testing.T) {
 	book := &ledger{}
 	registry := apcore.NewRegistry(apcore.RegistryOptions{})
-	module, err := apcore.NewFunc(func(_ context.Context, in transfer) (map[string]any, error) {
+	module, err := apcore.NewFunc(func(_ context.Context, _ transfer) (map[string]any, error) {
 		book.write("transfer")
 		return map[string]any{}, nil
 	}, apcore.Spec{Description: "Moves money"})
