@@ -84,7 +84,7 @@ bench: server ## Run benchmarks (BENCH=regexp)
 
 .PHONY: fuzz
 fuzz: ## Run every fuzz target for a while (FUZZTIME=30s)
-	@for package in $$(go list ./apcore/...); do \
+	@for package in $$(go list ./apcore/... ./durable/...); do \
 	  for target in $$(go test -list '^Fuzz' $$package | grep ^Fuzz || true); do \
 	    echo "$$package $$target"; \
 	    go test -run='^$$' -fuzz="^$$target\$$" -fuzztime=$(FUZZTIME) -fuzzminimizetime=5x $$package; \

@@ -87,11 +87,17 @@ func (a *Approvals) Send(ctx context.Context, workflowID string, decision durabl
 }
 
 // List returns every approval of a run in the order they were asked, also of a
-// closed one while a worker can still replay it.
+// closed one while a worker can still replay it. Where all arguments are too much
+// for one answer, some hold {"omitted": why}; Get has them.
 func (a *Approvals) List(ctx context.Context, workflowID string) ([]durable.Approval, error) {
+	return a.ask(ctx, workflowID, "")
+}
+
+// ask returns the approvals of a run, or the one of an id.
+func (a *Approvals) ask(ctx context.Context, workflowID, approvalID string) ([]durable.Approval, error) {
 	ctx, cancel := context.WithTimeout(ctx, a.opts.Timeout)
 	defer cancel()
-	value, err := a.client.QueryWorkflow(ctx, workflowID, "", a.opts.Namer.Approvals())
+	value, err := a.client.QueryWorkflow(ctx, workflowID, "", a.opts.Namer.Approvals(), approvalID)
 	if err != nil {
 		return nil, a.answer(ctx, workflowID, err)
 	}
@@ -104,7 +110,7 @@ func (a *Approvals) List(ctx context.Context, workflowID string) ([]durable.Appr
 
 // Get returns one approval.
 func (a *Approvals) Get(ctx context.Context, workflowID, approvalID string) (*durable.Approval, error) {
-	approvals, err := a.List(ctx, workflowID)
+	approvals, err := a.ask(ctx, workflowID, approvalID)
 	if err != nil {
 		return nil, err
 	}

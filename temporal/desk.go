@@ -52,9 +52,9 @@ func newDesk(ctx workflow.Context, s *state, inherited durable.InboxState) *desk
 
 // open installs the doors before the workflow's first step.
 func (d *desk) open(ctx workflow.Context, names durable.Namer) error {
-	err := workflow.SetQueryHandlerWithOptions(ctx, names.Approvals(), func() ([]durable.Approval, error) {
-		return d.inbox.List(), nil
-	}, workflow.QueryHandlerOptions{Description: "every approval of this run, in the order they were asked"})
+	err := workflow.SetQueryHandlerWithOptions(ctx, names.Approvals(), func(approvalID string) ([]durable.Approval, error) {
+		return d.answer(approvalID), nil
+	}, workflow.QueryHandlerOptions{Description: "every approval of this run in the order they were asked, or the one whose id is given"})
 	if err != nil {
 		return err
 	}

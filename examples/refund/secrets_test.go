@@ -104,7 +104,12 @@ func (s *shop) play(request refund.Request, status apcore.ApprovalStatus) (id st
 		if !strings.Contains(shown.GetCurrentDetails(), approval.ApprovalID) {
 			s.t.Errorf("current details %q", shown.GetCurrentDetails())
 		}
-		s.decide(run.GetID(), approval.ApprovalID, status)
+		decision := durable.Decision{ApprovalID: approval.ApprovalID, Status: status, ApprovedBy: "ana", Reason: "because"}
+		if status == apcore.ApprovalApproved {
+			must(s.t, s.approvals.Decide(s.t.Context(), run.GetID(), decision))
+		} else { // the other door must be able to read what a codec wrote as well
+			must(s.t, s.approvals.Send(s.t.Context(), run.GetID(), decision))
+		}
 	}
 	_, e := s.end(run)
 	list, err := s.approvals.List(s.t.Context(), run.GetID())
