@@ -2,6 +2,7 @@ package durable
 
 import (
 	"encoding/json"
+	"slices"
 	"strings"
 	"time"
 
@@ -214,7 +215,7 @@ func (a *Approval) refuse(code apcore.Code, format string, args ...any) error {
 // reopen makes an approval wait again after a worker refused decisions about
 // it; the votes that were not refused still count.
 func (a *Approval) reopen(decision Decision, refused []IgnoredDecision) {
-	votes := append(decision.Votes[:len(decision.Votes):len(decision.Votes)], decision)
+	votes := slices.Concat(decision.Votes, []Decision{decision})
 	a.Status, a.Decision, a.Votes = ApprovalIsPending, nil, nil
 	for _, vote := range votes {
 		vote.Votes = nil

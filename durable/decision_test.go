@@ -150,6 +150,8 @@ func TestChangedArguments(t *testing.T) {
 	}
 }
 
+type signer func(a durable.Approval, d durable.Decision, id string, key ed25519.PrivateKey) durable.Decision
+
 // Signed decisions: without the approver's signature over exactly this decision
 // nothing counts, and the approval waits on.
 func TestSignedDecisions(t *testing.T) {
@@ -158,55 +160,54 @@ func TestSignedDecisions(t *testing.T) {
 	_, stranger, err := ed25519.GenerateKey(nil)
 	must(t, err)
 	keys := map[string]durable.ApproverKey{"k1": {Public: public, Approver: "user:ana", Roles: []string{"finance"}}}
-	sign := func(t *testing.T, a durable.Approval, d durable.Decision, id string, key ed25519.PrivateKey) durable.Decision {
-		t.Helper()
+	sign := func(a durable.Approval, d durable.Decision, id string, key ed25519.PrivateKey) durable.Decision {
 		signed, err := durable.SignDecision(d, a, id, key)
 		must(t, err)
 		return signed
 	}
 	for _, test := range []struct {
 		name string
-		make func(t *testing.T, a durable.Approval) durable.Decision
+		make func(sign signer, a durable.Approval) durable.Decision
 		ok   bool
 	}{
-		{"signed", func(t *testing.T, a durable.Approval) durable.Decision {
-			return sign(t, a, by("ana", decide(a.ApprovalID, apcore.ApprovalApproved), "finance"), "k1", private)
+		{"signed", func(sign signer, a durable.Approval) durable.Decision {
+			return sign(a, by("ana", decide(a.ApprovalID, apcore.ApprovalApproved), "finance"), "k1", private)
 		}, true},
-		{"not signed", func(_ *testing.T, a durable.Approval) durable.Decision {
+		{"not signed", func(_ signer, a durable.Approval) durable.Decision {
 			return decide(a.ApprovalID, apcore.ApprovalApproved)
 		}, false},
-		{"unknown key", func(t *testing.T, a durable.Approval) durable.Decision {
-			return sign(t, a, decide(a.ApprovalID, apcore.ApprovalApproved), "k2", private)
+		{"unknown key", func(sign signer, a durable.Approval) durable.Decision {
+			return sign(a, decide(a.ApprovalID, apcore.ApprovalApproved), "k2", private)
 		}, false},
-		{"a stranger's key", func(t *testing.T, a durable.Approval) durable.Decision {
-			return sign(t, a, decide(a.ApprovalID, apcore.ApprovalApproved), "k1", stranger)
+		{"a stranger's key", func(sign signer, a durable.Approval) durable.Decision {
+			return sign(a, decide(a.ApprovalID, apcore.ApprovalApproved), "k1", stranger)
 		}, false},
-		{"another name", func(t *testing.T, a durable.Approval) durable.Decision {
-			return sign(t, a, by("ben", decide(a.ApprovalID, apcore.ApprovalApproved)), "k1", private)
+		{"another name", func(sign signer, a durable.Approval) durable.Decision {
+			return sign(a, by("ben", decide(a.ApprovalID, apcore.ApprovalApproved)), "k1", private)
 		}, false},
-		{"a role it does not carry", func(t *testing.T, a durable.Approval) durable.Decision {
-			return sign(t, a, by("ana", decide(a.ApprovalID, apcore.ApprovalApproved), "admin"), "k1", private)
+		{"a role it does not carry", func(sign signer, a durable.Approval) durable.Decision {
+			return sign(a, by("ana", decide(a.ApprovalID, apcore.ApprovalApproved), "admin"), "k1", private)
 		}, false},
-		{"a rejection turned round", func(t *testing.T, a durable.Approval) durable.Decision {
-			d := sign(t, a, decide(a.ApprovalID, apcore.ApprovalRejected), "k1", private)
+		{"a rejection turned round", func(sign signer, a durable.Approval) durable.Decision {
+			d := sign(a, decide(a.ApprovalID, apcore.ApprovalRejected), "k1", private)
 			d.Status = apcore.ApprovalApproved
 			return d
 		}, false},
-		{"changes slipped in", func(t *testing.T, a durable.Approval) durable.Decision {
-			d := sign(t, a, decide(a.ApprovalID, apcore.ApprovalApproved), "k1", private)
+		{"changes slipped in", func(sign signer, a durable.Approval) durable.Decision {
+			d := sign(a, decide(a.ApprovalID, apcore.ApprovalApproved), "k1", private)
 			d.Changes = durable.Object{"amount": 1_000_000}
 			return d
 		}, false},
-		{"about other arguments", func(t *testing.T, a durable.Approval) durable.Decision {
+		{"about other arguments", func(sign signer, a durable.Approval) durable.Decision {
 			a.ArgumentsDigest = "of something else"
-			return sign(t, a, decide(a.ApprovalID, apcore.ApprovalApproved), "k1", private)
+			return sign(a, decide(a.ApprovalID, apcore.ApprovalApproved), "k1", private)
 		}, false},
 	} {
 		t.Run(test.name, func(t *testing.T) {
 			w, _ := withRules(t, durable.InvokerOptions{ApproverKeys: keys})
 			request, result := w.pendingRequest(t)
 			request.Grant = &result.Approval.Grant
-			d := test.make(t, *result.Approval)
+			d := test.make(sign, *result.Approval)
 			request.Decision = &d
 			answer, err := w.invoker.Invoke(t.Context(), request, 1)
 			must(t, err)

@@ -3,6 +3,7 @@ package durable
 import (
 	"context"
 	"maps"
+	"slices"
 
 	"github.com/apcore-temporal/apcore-temporal/apcore"
 )
@@ -50,7 +51,7 @@ func (i *Invoker) approve(definition *apcore.Descriptor, grant Grant, decision D
 	}
 	var refused []IgnoredDecision
 	counted := Approval{Grant: grant, Rules: rules}
-	voices := append(decision.Votes[:len(decision.Votes):len(decision.Votes)], decision)
+	voices := slices.Concat(decision.Votes, []Decision{decision})
 	for _, voice := range voices {
 		voice.Votes = nil
 		err := verifySignature(voice, grant, i.opts.ApproverKeys)

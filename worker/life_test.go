@@ -168,7 +168,10 @@ func TestTakingAnApprovalBack(t *testing.T) {
 	}
 	must(t, s.client.CancelWorkflow(t.Context(), run.GetID(), ""))
 	select {
-	case <-s.cancelled:
+	case cause := <-s.cancelled:
+		if cause == nil {
+			t.Error("the module's context ended without a cause")
+		}
 	case <-time.After(time.Minute):
 		t.Fatal("the cancellation did not reach the module")
 	}
