@@ -36,7 +36,34 @@ func TestWireForms(t *testing.T) {
 		ArgumentsDigest: "cd", Requester: "user:maria", RequestedAt: noon, Deadline: noon.Add(24 * time.Hour), Seal: "ef",
 	}
 	decision := durable.Decision{ApprovalID: "apr-1", Status: apcore.ApprovalApproved, ApprovedBy: "ana", Reason: "fine", Metadata: map[string]any{"ticket": "t-1"}, DecidedAt: noon.Add(time.Hour)}
+	full := decision
+	full.Roles, full.Changes, full.Votes = []string{"finance"}, durable.Object{"amount": json.Number("9007199254740993")}, []durable.Decision{decision}
+	full.Signature = &durable.Signature{KeyID: "k1", Value: []byte{1, 2, 3}}
+	verdict := durable.Decision{ApprovalID: "out-1", Status: apcore.ApprovalApproved, ApprovedBy: "ops", Verdict: durable.OutcomeDone, Output: json.RawMessage(`{"ok":true}`)}
+	rules := &durable.ApprovalRules{
+		Quorum: 2, Approvers: []string{"user:ana"}, Roles: []string{"finance"}, AllowRequester: true, RemindAfterMS: 1, RemindModule: "notify.chat",
+		EscalateAfterMS: 2, EscalateTo: []string{"user:zoe"}, EscalateModule: "notify.chat",
+	}
+	governed := durable.Approval{
+		Grant: grant, Kind: durable.KindOutcome, Description: "Pays back", Within: "plan.pay", WorkflowID: "child", Rules: rules, Audit: true, Listed: true,
+		Escalated: true, Status: durable.ApprovalIsPending, Votes: []durable.Decision{decision},
+	}
+	nested := []durable.NestedGrant{{Grant: grant, Decision: full}}
 	for name, value := range map[string]any{
+		"approval_governed": governed,
+		"approval_head":     governed.Head(),
+		"audit_batch":       durable.AuditBatch{V: 1, Records: []durable.AuditRecord{{ID: "apr-1/executed", Event: durable.AuditExecuted, At: noon, WorkflowID: "w", RunID: "r", Approval: governed, ExecutedDigest: "ee", Outcome: "completed"}}},
+		"call_request_nested": durable.CallRequest{
+			V: 1, ModuleID: "plan.pay", Inputs: json.RawMessage(`{}`), Context: json.RawMessage(`{}`), CallID: "w/r/1", RequestedAt: noon, Nested: nested,
+		},
+		"call_result_refused": durable.CallResult{
+			V: 1, Status: durable.StatusDecisionRefused, Refused: []durable.IgnoredDecision{{Decision: full, Code: "DECISION_SIGNATURE_INVALID", Reason: "not signed"}}, ArgumentsDigest: "ee",
+		},
+		"carry": durable.Carry{V: 1, InboxState: durable.InboxState{Early: []durable.Decision{verdict}, Dropped: 1}, Calls: []durable.Carried{
+			{CallID: "w/r/1", ModuleID: "payments.refund", IdempotencyKey: "order-7", InputsDigest: "aa", Round: 1, Nested: nested, Approval: &governed, Grant: &grant, Decision: &decision},
+			{CallID: "w/r/2", ModuleID: "payments.refund", InputsDigest: "ab", Result: &durable.CallResult{V: 1, Status: durable.StatusCompleted, Output: json.RawMessage(`{}`)}},
+			{CallID: "w/r/3", ModuleID: "payments.refund", InputsDigest: "ac", Error: durable.Object{"code": "APPROVAL_DENIED"}},
+		}},
 		"call_request": durable.CallRequest{
 			V: 1, ModuleID: "payments.refund", Inputs: json.RawMessage(`{"amount":9007199254740993}`), Context: json.RawMessage(`{"trace_id":"t"}`),
 			CallID: "w/r/2", IdempotencyKey: "order-7", VersionHint: "1.0.0", AcceptRepeatedEffects: true, RequestedAt: noon,
@@ -81,6 +108,12 @@ func reread(value any, text []byte) (string, error) {
 		again, err = rewrite[durable.CallResult](text)
 	case durable.Approval:
 		again, err = rewrite[durable.Approval](text)
+	case durable.ApprovalHead:
+		again, err = rewrite[durable.ApprovalHead](text)
+	case durable.AuditBatch:
+		again, err = rewrite[durable.AuditBatch](text)
+	case durable.Carry:
+		again, err = rewrite[durable.Carry](text)
 	default:
 		again, err = rewrite[durable.InboxState](text)
 	}
