@@ -84,7 +84,11 @@ func (a *Activities) call(ctx context.Context, request durable.CallRequest) (*du
 	stop := heartbeat(ctx)
 	defer stop()
 	result, err := a.measured(ctx, request, func() (*durable.CallResult, error) {
-		return a.invoker.Invoke(ctx, request, int(activity.GetInfo(ctx).Attempt))
+		result, err := a.invoker.Invoke(ctx, request, int(activity.GetInfo(ctx).Attempt))
+		if err == nil && activity.GetInfo(ctx).IsLocalActivity {
+			err = temporal.CheckLocalResult(request.ModuleID, result)
+		}
+		return result, err
 	})
 	if err != nil {
 		return nil, a.outcome(ctx, request, err)

@@ -11,6 +11,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/apcore-temporal/apcore-temporal/durable"
+	"github.com/apcore-temporal/apcore-temporal/temporal/codec"
 )
 
 var update = flag.Bool("update", false, "write testdata/names.json anew; only for names that no released version has used")
@@ -34,6 +35,7 @@ func persistedNames() map[string][]string {
 		"signals_and_updates": {namer.Approval(), namer.Forward(), namer.TaskSave(), namer.TaskCancel()},
 		"queries":             {namer.Approvals(), namer.Task()},
 		"headers":             {durable.ContextHeader, "apcore-carry"},
+		"payload_codec":       {codec.Encoding, codec.KeyIDField},
 		"context_data":        {durable.IdempotencyKey, durable.AttemptKey},
 		"module_settings":     {durable.ModuleSettingsKey, durable.ApprovalRulesKey},
 		"memo":                {durable.MemoApprovals, durable.MemoTask},

@@ -252,6 +252,9 @@ func (e *engine) unit(request durable.CallRequest) (durable.CallResult, error) {
 	if err != nil {
 		return result, local(e.ctx, err)
 	}
+	if e.call.local { // the history keeps its result instead
+		size = maxLocalResultBytes
+	}
 	if err := e.call.state.budget.admit(e.ctx, size); err != nil {
 		return result, cancelledBeforeStart(e.ctx, request.ModuleID, err)
 	}

@@ -110,6 +110,22 @@ func (l Limits) checkRequest(request durable.CallRequest) (int, error) {
 	return size, durable.CheckSize(request.ModuleID, "request", size, l.MaxInputBytes+l.MaxContextBytes+resumeBytes)
 }
 
+// maxLocalResultBytes bounds what a local unit returns: its result is not sent by
+// the activity but with the workflow task, where it has to have its place before
+// the unit begins.
+const maxLocalResultBytes = 64 << 10
+
+// CheckLocalResult fails with PAYLOAD_TOO_LARGE when the result of a unit that ran
+// inside its workflow's worker is over 64 KiB. It is for the activity's side.
+func CheckLocalResult(moduleID string, result *durable.CallResult) error {
+	size := durable.EncodedSize(mustJSON(result))
+	if err := durable.CheckSize(moduleID, "local result", size, maxLocalResultBytes); err != nil {
+		e := apcore.AsError(err).WithSuggestion("run the module as an activity, see the setting \"execution\"")
+		return &durable.Failure{Err: e}
+	}
+	return nil
+}
+
 // measure returns the size of values as the default converter writes them. What
 // it cannot write is left to the SDK, whose converter may be another one.
 func measure(values ...any) (size int) {

@@ -88,8 +88,8 @@ func (s *state) contextWire() map[string]any {
 	return s.context
 }
 
-// merge takes over the data a call returned; calls merge in the order in which
-// they complete, which replay repeats.
+// merge takes over the data a call returned. Calls merge workflow task by workflow
+// task, and within one in the order in which they were made; replay repeats both.
 func (s *state) merge(changed map[string]json.RawMessage) error {
 	for _, key := range workflow.DeterministicKeys(changed) {
 		value, err := apcore.DecodeObject(wrap(changed[key]))

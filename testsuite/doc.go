@@ -9,6 +9,7 @@
 //   - [StartServer] is one that a test has for itself, to stop, kill and restart.
 //   - [Replay] runs a recorded history against today's code, see [History],
 //     [WriteHistory] and [ReadHistory].
+//   - [RequireNoSecrets] looks for canaries in a history, see [FindSecrets].
 //   - [TaskStoreSuite] is what every implementation of apcore.TaskStore has to pass.
 //
 // Tests that use a server fail without one and are skipped under -short.

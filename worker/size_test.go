@@ -140,6 +140,42 @@ func TestSumOfInputs(t *testing.T) {
 	}
 }
 
+// LocalFanOut has many results of one size arrive in one workflow task.
+func LocalFanOut(ctx workflow.Context, count, size int) (int, error) {
+	ctx = temporal.WithCallOptions(ctx, temporal.CallOptions{Execution: durable.ExecutionLocal})
+	var calls []*temporal.Future[sizeText]
+	for range count {
+		calls = append(calls, temporal.CallAsync[sizeText](ctx, "size.make", sizeOrder{size}))
+	}
+	sum := 0
+	for _, call := range calls {
+		got, err := call.Get(ctx)
+		if err != nil {
+			return 0, err
+		}
+		sum += len(got.Text)
+	}
+	return sum, nil
+}
+
+// Results of local units are sent with the workflow task: they are small, and
+// many of them do not come together.
+func TestLocalResultsAreBounded(t *testing.T) {
+	t.Parallel()
+	s := serve(t, testsuite.DevServer(t).Client(t, client.Options{}), newSizeExecutor(t), worker.Options{}, LocalFanOut)
+	run := s.start(t.Context(), LocalFanOut, 100, 64_000)
+	var sum int
+	must(t, s.end(run, &sum))
+	if counts := s.events(run.GetID()); sum != 6_400_000 || counts[enums.EVENT_TYPE_WORKFLOW_TASK_FAILED] > 0 || counts[enums.EVENT_TYPE_ACTIVITY_TASK_SCHEDULED] > 0 {
+		t.Errorf("%d bytes, events %v", sum, counts)
+	}
+	must(t, testsuite.Replay(newSizeExecutor(t), testsuite.History(t, s.client, run.GetID()), LocalFanOut))
+	run = s.start(t.Context(), LocalFanOut, 1, 65<<10)
+	if e := temporal.AsError(s.end(run, nil)); e == nil || e.Code != durable.CodePayloadTooLarge || e.Details["path"] != "local result" || e.ModuleID() != "size.make" {
+		t.Errorf("ended with %v", e)
+	}
+}
+
 // Sized sends a value of a size along one path; overhead is what the value has
 // around its text.
 func Sized(ctx workflow.Context, path string, size, run int) (string, error) {
