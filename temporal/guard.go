@@ -13,7 +13,7 @@ import (
 // leave lets a run end with a result, or with what it hands to its successor,
 // when both fit and there is room in the workflow task.
 func (s *state) leave(ctx workflow.Context, result any, err error) (any, error) {
-	size := 0
+	var size int
 	var successor *workflow.ContinueAsNewError
 	switch {
 	case errors.As(err, &successor):

@@ -123,6 +123,7 @@ func TestRequireNoSecrets(t *testing.T) {
 // look through everything that the server keeps.
 func ExampleRequireNoSecrets() {
 	test := func(t *testing.T) {
+		t.Helper()
 		// history := testsuite.History(t, client, workflowID)
 		history := testsuite.ReadHistory(t, "testdata/history.json")
 		testsuite.RequireNoSecrets(t, history, "4242-canary-4242")
