@@ -15,6 +15,7 @@ import (
 	"testing"
 	"time"
 
+	enumspb "go.temporal.io/api/enums/v1"
 	"go.temporal.io/sdk/activity"
 	"go.temporal.io/sdk/client"
 	sdkworker "go.temporal.io/sdk/worker"
@@ -59,7 +60,12 @@ func TestDeployWhileAModuleRuns(t *testing.T) {
 			s := newQueue(t)
 			folder := t.TempDir()
 			first := s.process(folder, test.timeout, test.dies)
-			run := s.start(t.Context(), OneCall, "test.slow", nil, temporal.CallOptions{Heartbeat: 4 * time.Second})
+			flow, opts := s, temporal.CallOptions{Heartbeat: 4 * time.Second}
+			if test.dies == "later" { // the workflow has to be at work while the module's worker is not
+				flow, opts = newQueue(t), temporal.CallOptions{Heartbeat: 8 * time.Second, TaskQueue: s.queue}
+				flow.work(executorOf(t, apcore.ExecutorOptions{}, module{id: "test.slow", run: slow(folder)}), worker.Options{}, OneCall)
+			}
+			run := flow.start(t.Context(), OneCall, "test.slow", nil, opts)
 			s.until("the module has its effect", func() bool { return strings.Contains(linesIn(t, folder), "effect") })
 			if test.dies == "" {
 				must(t, first.Process.Signal(syscall.SIGTERM))
@@ -68,6 +74,7 @@ func TestDeployWhileAModuleRuns(t *testing.T) {
 			if test.dies == "later" {
 				must(t, first.Process.Signal(syscall.SIGSTOP)) // so that it does not hear of it
 				must(t, s.client.CancelWorkflow(t.Context(), run.GetID(), ""))
+				s.awaitEvent(run.GetID(), enumspb.EVENT_TYPE_ACTIVITY_TASK_CANCEL_REQUESTED)
 				must(t, first.Process.Kill())
 			}
 			if test.want == "" { // the others wait for what does not come
