@@ -17,6 +17,7 @@ type CancelToken struct {
 	ctx    context.Context
 	cancel context.CancelCauseFunc
 	linked *CancelToken // a second ancestor, which parent need not descend from
+	unlink func() bool
 }
 
 // NewCancelToken makes a root token.
@@ -68,20 +69,27 @@ func (t *CancelToken) context() context.Context {
 }
 
 // linkedToken derives the token of one call: it ends with ctx, with the parent
-// token if there is one, and by itself. release frees what links them. The
-// parent's end reaches Done through another goroutine, so Cancelled also asks
-// the parent itself.
-func linkedToken(ctx context.Context, parent *CancelToken) (token *CancelToken, release func()) {
-	token = newCancelToken(ctx)
-	if parent == nil {
-		return token, func() { token.cancel(nil) }
+// token if there is one, and by itself. The parent's end reaches Done through
+// another goroutine, so Cancelled also asks the parent itself.
+func linkedToken(ctx context.Context, parent *CancelToken) *CancelToken {
+	token := newCancelToken(ctx)
+	if parent != nil {
+		token.linked = parent
+		token.unlink = context.AfterFunc(parent.context(), func() { token.cancelWith(errCancelled()) })
 	}
-	token.linked = parent
-	stop := context.AfterFunc(parent.context(), func() { token.cancelWith(errCancelled()) })
-	return token, func() {
-		stop()
-		token.cancel(nil)
+	return token
+}
+
+// release ends the token of a call that is over and frees what links it to
+// others; a nil token, of a call that never had one, needs nothing.
+func (t *CancelToken) release() {
+	if t == nil {
+		return
 	}
+	if t.unlink != nil {
+		t.unlink()
+	}
+	t.cancelWith(nil)
 }
 
 func errCancelled() *Error { return NewError(CodeExecutionCancelled, "Execution was cancelled") }

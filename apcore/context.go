@@ -3,6 +3,7 @@ package apcore
 import (
 	"context"
 	"log/slog"
+	"maps"
 	"slices"
 	"sync"
 	"time"
@@ -25,8 +26,8 @@ type Context struct {
 	data     *Data
 	span     spanRef
 
-	redactedInputs map[string]any
-	redactedOutput map[string]any
+	redactedInputs *capture
+	redactedOutput *capture
 
 	binding  *binding
 	token    *CancelToken
@@ -62,14 +63,15 @@ type ContextOptions struct {
 
 // NewContext makes a top-level context.
 func NewContext(opts ContextOptions) *Context {
-	c := &Context{
-		identity: opts.Identity,
-		data:     newData(opts.Data),
-		binding:  &binding{},
-		token:    opts.CancelToken,
-		services: opts.Services,
-		deadline: opts.GlobalDeadline,
-	}
+	root := &struct {
+		Context
+		data    Data
+		binding binding
+	}{} // one allocation for what lives equally long
+	root.data.values = maps.Clone(opts.Data)
+	c := &root.Context
+	c.identity, c.data, c.binding = opts.Identity, &root.data, &root.binding
+	c.token, c.services, c.deadline = opts.CancelToken, opts.Services, opts.GlobalDeadline
 	c.adoptTrace(opts.TraceParent, loggerOr(opts.Logger))
 	return c
 }
@@ -136,11 +138,11 @@ func (c *Context) GlobalDeadline() (deadline time.Time, ok bool) {
 
 // RedactedInputs returns a copy of the call's inputs with secrets replaced, nil
 // before step 3.
-func (c *Context) RedactedInputs() map[string]any { return copyObject(c.redactedInputs) }
+func (c *Context) RedactedInputs() map[string]any { return copyObject(c.redactedInputs.get()) }
 
 // RedactedOutput returns a copy of the call's output with secrets replaced, nil
 // before step 9.
-func (c *Context) RedactedOutput() map[string]any { return copyObject(c.redactedOutput) }
+func (c *Context) RedactedOutput() map[string]any { return copyObject(c.redactedOutput.get()) }
 
 // WithServices returns a context that differs in the services only; a worker
 // uses it to equip a context that came from elsewhere.
@@ -174,7 +176,9 @@ func (c *Context) Child(target string) *Context {
 	if len(c.chain) > 0 {
 		child.callerID = c.chain[len(c.chain)-1]
 	}
-	child.chain = append(slices.Clip(slices.Clone(c.chain)), target)
+	child.chain = make([]string, len(c.chain)+1)
+	copy(child.chain, c.chain)
+	child.chain[len(c.chain)] = target
 	child.redactedInputs, child.redactedOutput = nil, nil
 	return &child
 }

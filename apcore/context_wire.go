@@ -77,8 +77,9 @@ func DeserializeContext(wire map[string]any) *Context {
 	}
 	data, _ := wire["data"].(map[string]any)
 	c.data = newData(data)
-	c.redactedInputs, _ = wire["redacted_inputs"].(map[string]any)
-	c.redactedOutput, _ = wire["redacted_output"].(map[string]any)
+	inputs, _ := wire["redacted_inputs"].(map[string]any)
+	output, _ := wire["redacted_output"].(map[string]any)
+	c.redactedInputs, c.redactedOutput = captured(inputs), captured(output)
 	return c
 }
 

@@ -29,14 +29,18 @@ func (r *run) walk(ctx context.Context, from, to int) error {
 			r.trace.skip(step.Name, reason)
 			continue
 		}
-		result, err := r.take(r.within(ctx), step)
+		inner := ctx
+		if !r.quiet {
+			inner = r.within(ctx)
+		}
+		result, err := r.take(inner, step)
 		if err != nil {
 			return err
 		}
 		if at, err = r.next(at, step, result); err != nil {
 			return err
 		}
-		if r.until != nil && r.until(step.Name, &Pipeline{r}) {
+		if r.until != nil && r.until(step.Name, r.pipeline()) {
 			r.ended = true
 			return nil
 		}
@@ -73,7 +77,7 @@ func (r *run) take(ctx context.Context, step *Step) (StepResult, error) {
 		entered++
 		if err := r.beforeStep(ctx, hook, step); err != nil {
 			r.trace.end(step.Name, begin, StepResult{}, "")
-			r.observe(entered, func(m StepMiddleware) { m.OnStepError(ctx, step.Name, &Pipeline{r}, err) })
+			r.observe(entered, func(m StepMiddleware) { m.OnStepError(ctx, step.Name, r.pipeline(), err) })
 			return StepResult{}, err
 		}
 	}
@@ -85,14 +89,14 @@ func (r *run) take(ctx context.Context, step *Step) (StepResult, error) {
 			return result, err
 		}
 	}
-	r.observe(entered, func(m StepMiddleware) { m.AfterStep(ctx, step.Name, &Pipeline{r}) })
+	r.observe(entered, func(m StepMiddleware) { m.AfterStep(ctx, step.Name, r.pipeline()) })
 	r.trace.end(step.Name, begin, result, reason)
 	return result, nil
 }
 
 func (r *run) beforeStep(ctx context.Context, hook StepMiddleware, step *Step) (err error) {
 	defer recoverTo(&err, "step middleware")
-	return hook.BeforeStep(ctx, step.Name, &Pipeline{r})
+	return hook.BeforeStep(ctx, step.Name, r.pipeline())
 }
 
 // observe calls the entered hooks in reverse; a panic in one is logged.
@@ -121,8 +125,8 @@ func (r *run) rescue(ctx context.Context, step *Step, entered int, failure error
 		recovered := false
 		r.guarded(func() {
 			var output map[string]any
-			if output, recovered = hook.OnStepError(ctx, step.Name, &Pipeline{r}, failure); recovered && output != nil && !final {
-				r.output = output
+			if output, recovered = hook.OnStepError(ctx, step.Name, r.pipeline(), failure); recovered && output != nil && !final {
+				r.setOutput(output)
 			}
 		})
 		if recovered && !final {
@@ -142,8 +146,8 @@ func isGate(name string) bool { return name == stepACL || name == stepApproval }
 // pass.
 func (r *run) body(ctx context.Context, step *Step) (result StepResult, err error) {
 	if step.Timeout <= 0 {
-		defer recoverTo(&err, "step "+step.Name)
-		return step.Run(ctx, &Pipeline{r})
+		defer recoverStep(&err, step)
+		return step.Run(ctx, r.pipeline())
 	}
 	bounded, cancel := context.WithTimeoutCause(ctx, step.Timeout, errStepTimeout)
 	defer cancel()
@@ -151,8 +155,8 @@ func (r *run) body(ctx context.Context, step *Step) (result StepResult, err erro
 		return r.apart(bounded, step)
 	}
 	func() {
-		defer recoverTo(&err, "step "+step.Name)
-		result, err = step.Run(bounded, &Pipeline{r})
+		defer recoverStep(&err, step)
+		result, err = step.Run(bounded, r.pipeline())
 	}()
 	if context.Cause(bounded) == errStepTimeout { //nolint:errorlint // a cause of ours, never wrapped
 		return StepResult{}, r.stepTimeout(step)
@@ -165,6 +169,12 @@ var errStepTimeout = errors.New("timeout of a step")
 
 func (r *run) stepTimeout(step *Step) *Error {
 	return r.timeoutError(step.Timeout).WithDetail("step", step.Name)
+}
+
+func recoverStep(err *error, step *Step) {
+	if cause := recover(); cause != nil {
+		*err = panicked("step "+step.Name, cause)
+	}
 }
 
 // next follows a step's wish; it returns the index of the step just done.

@@ -5,6 +5,7 @@ import (
 	"log/slog"
 	"slices"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/apcore-temporal/apcore-temporal/apcore/internal/jsonvalue"
@@ -29,9 +30,6 @@ const (
 // called concurrently; changes affect later calls only.
 type Executor struct {
 	registry *Registry
-	access   AccessControl
-	approval ApprovalHandler
-	policy   *ExecutionPolicy
 	redactor *Redactor
 	services any
 	onEvent  func(Event)
@@ -42,12 +40,31 @@ type Executor struct {
 	allowRewrite                  bool
 	strategy                      *Strategy
 
-	mu         sync.RWMutex
-	middleware []Middleware
-	disabled   map[string]string
-	strategies []*Strategy // registered ones
+	parts    atomic.Pointer[parts] // read without a lock by every call
+	disabled sync.Map              // module id -> reason
+
+	mu         sync.RWMutex // held by those who change parts or strategies
+	strategies []*Strategy  // registered ones
 
 	warned sync.Map // one warning per module and kind
+}
+
+// parts are what may be exchanged between calls. A call takes them once; they are
+// immutable.
+type parts struct {
+	access     AccessControl
+	approval   ApprovalHandler
+	policy     *ExecutionPolicy
+	middleware []Middleware
+}
+
+// change exchanges parts for later calls.
+func (e *Executor) change(how func(*parts)) {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	next := *e.parts.Load()
+	how(&next)
+	e.parts.Store(&next)
 }
 
 // ExecutorOptions configures an [Executor]. The zero value runs every module
@@ -104,24 +121,20 @@ func NewExecutor(registry *Registry, opts ExecutorOptions) (*Executor, error) {
 		return nil, err
 	}
 	e := &Executor{
-		registry: registry, policy: opts.Policy, redactor: redactor,
+		registry: registry, redactor: redactor,
 		services: opts.Services, onEvent: opts.OnEvent, logger: loggerOr(opts.Logger),
 		defaultTimeout: timeoutOr(opts.DefaultTimeout, DefaultModuleTimeout),
 		globalTimeout:  timeoutOr(opts.GlobalTimeout, DefaultGlobalTimeout),
 		maxDepth:       intOr(opts.MaxCallDepth, DefaultMaxCallDepth),
 		maxRepeat:      intOr(opts.MaxModuleRepeat, DefaultMaxModuleRepeat),
 		allowRewrite:   opts.RewriteAfterApproval,
-		disabled:       map[string]string{},
 	}
+	e.parts.Store(&parts{policy: opts.Policy})
 	if e.strategy, err = strategyOr(opts.Strategy); err != nil {
 		return nil, err
 	}
-	if !isNil(opts.AccessControl) {
-		e.access = opts.AccessControl
-	}
-	if !isNil(opts.ApprovalHandler) {
-		e.approval = opts.ApprovalHandler
-	}
+	e.SetAccessControl(opts.AccessControl)
+	e.SetApprovalHandler(opts.ApprovalHandler)
 	for _, middleware := range opts.Middleware {
 		if err := e.Use(middleware); err != nil {
 			return nil, err
@@ -152,11 +165,7 @@ func (e *Executor) Registry() *Registry { return e.registry }
 func (e *Executor) HasApprovalHandler() bool { return e.ApprovalHandler() != nil }
 
 // ApprovalHandler returns who answers the approval gate, nil if nobody does.
-func (e *Executor) ApprovalHandler() ApprovalHandler {
-	e.mu.RLock()
-	defer e.mu.RUnlock()
-	return e.approval
-}
+func (e *Executor) ApprovalHandler() ApprovalHandler { return e.parts.Load().approval }
 
 // SetApprovalHandler changes who answers the approval gate of later calls; nil,
 // or a nil pointer in it, means nobody.
@@ -164,9 +173,7 @@ func (e *Executor) SetApprovalHandler(handler ApprovalHandler) {
 	if isNil(handler) {
 		handler = nil
 	}
-	e.mu.Lock()
-	defer e.mu.Unlock()
-	e.approval = handler
+	e.change(func(p *parts) { p.approval = handler })
 }
 
 // SetAccessControl changes who decides about access of later calls; nil, or a nil
@@ -175,9 +182,7 @@ func (e *Executor) SetAccessControl(access AccessControl) {
 	if isNil(access) {
 		access = nil
 	}
-	e.mu.Lock()
-	defer e.mu.Unlock()
-	e.access = access
+	e.change(func(p *parts) { p.access = access })
 }
 
 // SetPolicy changes the execution policy of later calls; nil means none. It fails
@@ -187,24 +192,16 @@ func (e *Executor) SetPolicy(policy *ExecutionPolicy) error {
 	if err := policy.validate(); err != nil {
 		return err
 	}
-	e.mu.Lock()
-	defer e.mu.Unlock()
-	e.policy = policy
+	e.change(func(p *parts) { p.policy = policy })
 	return nil
 }
 
 func (e *Executor) executionPolicy() *ExecutionPolicy {
-	e.mu.RLock()
-	defer e.mu.RUnlock()
-	return e.policy
+	return e.parts.Load().policy
 }
 
 // accessControl is who decides now.
-func (e *Executor) accessControl() AccessControl {
-	e.mu.RLock()
-	defer e.mu.RUnlock()
-	return e.access
-}
+func (e *Executor) accessControl() AccessControl { return e.parts.Load().access }
 
 // ApprovalGateWired reports whether the standard's own approval gate is in the
 // pipeline: without it nobody is asked, whatever modules need.
@@ -292,15 +289,25 @@ type Outcome struct {
 // nil for a fresh one. Errors carry a code, see [CodeOf]; a pending approval is
 // an [ApprovalError] to resume by calling again with [ApprovalTokenKey].
 func (e *Executor) Call(ctx context.Context, moduleID string, inputs map[string]any, c *Context) (map[string]any, error) {
-	outcome, err := e.Do(ctx, Request{ModuleID: moduleID, Inputs: inputs, Context: c})
+	outcome := &Outcome{}
+	_, err := e.do(ctx, Request{ModuleID: moduleID, Inputs: inputs, Context: c}, outcome)
 	return outcome.Output, err
 }
 
 // Do is [Executor.Call] with the whole outcome, which is never nil.
 func (e *Executor) Do(ctx context.Context, request Request) (*Outcome, error) {
 	outcome := &Outcome{}
+	last, err := e.do(ctx, request, outcome)
+	if last != nil {
+		outcome.Context = last.lasting()
+	}
+	return outcome, err
+}
+
+// do fills an outcome but for its context, which the last run knows.
+func (e *Executor) do(ctx context.Context, request Request, outcome *Outcome) (last *run, err error) {
 	if err := ValidateModuleID(request.ModuleID); err != nil {
-		return outcome, err
+		return nil, err
 	}
 	caller := request.Context
 	if caller == nil {
@@ -308,27 +315,28 @@ func (e *Executor) Do(ctx context.Context, request Request) (*Outcome, error) {
 	}
 	strategy, err := e.strategyNamed(request.Strategy)
 	if err != nil {
-		return outcome, err
+		return nil, err
 	}
 	inputs, err := jsonvalue.CloneObject(request.Inputs)
 	if err != nil {
-		return outcome, NewError(CodeInvalidInput, "inputs of module %q are no JSON object: %w", request.ModuleID, err).
+		return nil, NewError(CodeInvalidInput, "inputs of module %q are no JSON object: %w", request.ModuleID, err).
 			WithDetail("module_id", request.ModuleID)
 	}
+	var deadline time.Time
 	for {
 		if request.trace != nil {
 			request.trace.Steps = nil
 		}
 		r := newRun(e, caller, request, inputs, outcome)
-		r.strategy = strategy
+		r.strategy, r.deadline = strategy, deadline
 		output, retry, err := r.contained(ctx)
-		outcome.Context = r.lasting()
 		if retry == nil {
 			outcome.Output = output
-			return outcome, err
+			return r, err
 		}
+		deadline = r.deadline
 		if inputs, err = jsonvalue.CloneObject(retry.Inputs); err != nil {
-			return outcome, NewError(CodeInternal, "a middleware asked to retry module %q with inputs that are no JSON: %w", request.ModuleID, err)
+			return r, NewError(CodeInternal, "a middleware asked to retry module %q with inputs that are no JSON: %w", request.ModuleID, err)
 		}
 	}
 }

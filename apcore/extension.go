@@ -204,10 +204,7 @@ func (e *Executor) exportSpans(extensions []any) {
 	for _, extension := range extensions {
 		exporters = append(exporters, extension.(SpanExporter)) //nolint:forcetypeassert // checked by Register
 	}
-	e.mu.RLock()
-	chain := e.middleware
-	e.mu.RUnlock()
-	for _, middleware := range chain {
+	for _, middleware := range e.parts.Load().middleware {
 		if tracing, ok := middleware.(spanExporting); ok {
 			tracing.SetSpanExporters(exporters)
 			return

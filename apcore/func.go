@@ -35,6 +35,9 @@ type Spec struct {
 type FuncModule struct {
 	spec    Spec
 	execute func(ctx context.Context, inputs map[string]any) (map[string]any, error)
+	// begin is how the executor runs a typed function; nil for a raw one. The
+	// inputs are JSON and may only be read.
+	begin func(inputs map[string]any) invocation
 }
 
 // NewFunc makes a module of an ordinary function (apcore §5.11). In and Out are
@@ -66,21 +69,25 @@ func NewFunc[In, Out any](fn func(ctx context.Context, in In) (Out, error), spec
 		}
 		spec.OutputSchema = inferred
 	}
-	return newFuncModule(spec, func(ctx context.Context, inputs map[string]any) (map[string]any, error) {
-		var in In
-		if err := decodeInto(inputs, &in); err != nil {
-			return nil, err
-		}
-		out, err := fn(ctx, in)
+	shape := newShape(reflect.TypeFor[In](), reflect.TypeFor[Out](), wrap)
+	if inferredOutput {
+		shape.schema = spec.OutputSchema
+	}
+	module, err := newFuncModule(spec, func(ctx context.Context, inputs map[string]any) (map[string]any, error) {
+		checked, err := jsonvalue.CloneObject(inputs)
 		if err != nil {
+			return nil, NewError(CodeInvalidInput, "inputs are no JSON object: %w", err)
+		}
+		call := &typedCall[In, Out]{fn: fn, shape: shape, inputs: checked}
+		if err := call.run(ctx, nil); err != nil {
 			return nil, err
 		}
-		output, err := encodeOutput(out, wrap)
-		if err == nil && inferredOutput {
-			schema.FillNil(spec.OutputSchema, output) // a nil slice means an empty list
-		}
-		return output, err
+		return call.result()
 	})
+	if err == nil {
+		module.begin = func(inputs map[string]any) invocation { return beginTyped(fn, shape, inputs) }
+	}
+	return module, err
 }
 
 // NewRawFunc makes a module of a function over JSON objects, for those who
@@ -181,26 +188,4 @@ func isObjectType(t reflect.Type) bool {
 		return true
 	}
 	return t.Kind() == reflect.Struct && t != reflect.TypeFor[time.Time]()
-}
-
-func encodeOutput(out any, wrap bool) (map[string]any, error) {
-	if wrap {
-		out = map[string]any{"result": out}
-	}
-	data, err := jsonvalue.Encode(out)
-	if err != nil {
-		return nil, NewError(CodeModuleExecuteError, "the output cannot be written as JSON: %w", err).WithRetryable(new(false))
-	}
-	decoded, err := jsonvalue.Decode(data)
-	if err != nil {
-		return nil, NewError(CodeModuleExecuteError, "the output cannot be read back from JSON: %w", err).WithRetryable(new(false))
-	}
-	switch decoded := decoded.(type) {
-	case nil:
-		return map[string]any{}, nil
-	case map[string]any:
-		return decoded, nil
-	default: // a struct or map that writes itself as something else
-		return map[string]any{"result": decoded}, nil
-	}
 }

@@ -42,7 +42,7 @@ func (r *run) popToken() (token string, present bool, err error) {
 	if !present {
 		return "", false, nil
 	}
-	delete(r.inputs, ApprovalTokenKey)
+	delete(r.ownInputs(), ApprovalTokenKey)
 	token, ok := value.(string)
 	if !ok {
 		return "", true, NewError(CodeInvalidInput, "%s must be a text, the approval id, but is a %T", ApprovalTokenKey, value).
@@ -93,7 +93,7 @@ func (r *run) approvalRequest() (*ApprovalRequest, error) {
 	if err != nil {
 		return nil, err
 	}
-	redacted, err := jsonvalue.CloneObject(r.callee.redactedInputs)
+	redacted, err := jsonvalue.CloneObject(r.callee.redactedInputs.get())
 	if err != nil {
 		return nil, err
 	}

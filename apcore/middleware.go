@@ -88,28 +88,26 @@ func (e *Executor) Use(middleware Middleware) error {
 	if priority := priorityOf(middleware); priority < 0 || priority > maxPriority {
 		return NewError(CodeInvalidInput, "middleware %s has priority %d: give 0 to %d", typeName(middleware), priority, maxPriority)
 	}
-	e.mu.Lock()
-	defer e.mu.Unlock()
-	if slices.ContainsFunc(e.middleware, func(m Middleware) bool { return identical(m, middleware) }) {
-		e.logger.Warn("apcore: middleware is registered twice", "middleware", typeName(middleware))
-	}
-	chain := append(slices.Clone(e.middleware), middleware)
-	slices.SortStableFunc(chain, func(a, b Middleware) int { return priorityOf(b) - priorityOf(a) })
-	e.middleware = chain
+	e.change(func(p *parts) {
+		if slices.ContainsFunc(p.middleware, func(m Middleware) bool { return identical(m, middleware) }) {
+			e.logger.Warn("apcore: middleware is registered twice", "middleware", typeName(middleware))
+		}
+		p.middleware = append(slices.Clone(p.middleware), middleware)
+		slices.SortStableFunc(p.middleware, func(a, b Middleware) int { return priorityOf(b) - priorityOf(a) })
+	})
 	return nil
 }
 
 // Remove takes the first occurrence of a middleware out for all later calls and
 // reports whether it was there.
-func (e *Executor) Remove(middleware Middleware) bool {
-	e.mu.Lock()
-	defer e.mu.Unlock()
-	at := slices.IndexFunc(e.middleware, func(m Middleware) bool { return identical(m, middleware) })
-	if at < 0 {
-		return false
-	}
-	e.middleware = slices.Delete(slices.Clone(e.middleware), at, at+1)
-	return true
+func (e *Executor) Remove(middleware Middleware) (removed bool) {
+	e.change(func(p *parts) {
+		at := slices.IndexFunc(p.middleware, func(m Middleware) bool { return identical(m, middleware) })
+		if removed = at >= 0; removed {
+			p.middleware = slices.Delete(slices.Clone(p.middleware), at, at+1)
+		}
+	})
+	return removed
 }
 
 func priorityOf(middleware Middleware) int {

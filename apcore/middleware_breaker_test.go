@@ -58,7 +58,9 @@ func newPatient(t *testing.T, opts apcore.CircuitBreakerOptions, others ...apcor
 		p.events = append(p.events, obj{"type": e.Type, "severity": e.Severity, "module": e.ModuleID, "data": e.Data})
 	}
 	p.breaker = newBreaker(t, opts)
-	p.host = newHost(t, with(append([]apcore.Middleware{p.breaker}, others...)...))
+	host := with(append([]apcore.Middleware{p.breaker}, others...)...)
+	host.GlobalTimeout = apcore.NoTimeout // calls wait for hours here
+	p.host = newHost(t, host)
 	p.module("m", func(ctx context.Context, in obj, _ *apcore.Context) (obj, error) {
 		switch in["do"] {
 		case "fail":

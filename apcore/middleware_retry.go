@@ -60,7 +60,9 @@ type RetryOptions struct {
 // says that it is retryable; an error that does not know is left alone, and
 // cancellations never get here. It waits before each retry, but not longer than
 // the call lasts: one that is cancelled meanwhile ends with EXECUTION_CANCELLED,
-// one whose ctx runs out with MODULE_TIMEOUT.
+// one whose ctx runs out with MODULE_TIMEOUT. All runs share the deadline of the
+// call tree: where it comes before the next run could begin, the error stands at
+// once.
 //
 // The retries of one module in one call tree are counted together, under
 // "_apcore.mw.retry.count.<module_id>" in its data. Success resets the count,
@@ -135,7 +137,13 @@ func (m *RetryMiddleware) OnError(ctx context.Context, call *MiddlewareCall, err
 			"trace_id", call.Context.traceID, "max_retries", m.opts.MaxRetries, "error_code", string(err.Code))
 		return nil, nil
 	}
-	wait(ctx, call, m.delay(attempt))
+	delay := m.delay(attempt)
+	if deadline, limited := call.Context.GlobalDeadline(); limited && time.Until(deadline) <= delay {
+		m.opts.Logger.WarnContext(ctx, "apcore: no time is left for a retry", "module_id", call.ModuleID,
+			"trace_id", call.Context.traceID, "delay_ms", millis(delay), "error_code", string(err.Code))
+		return nil, nil
+	}
+	wait(ctx, call, delay)
 	// A call that has ended meanwhile is signalled too: the guard of the next run
 	// gives it the code it deserves.
 	return &Recovery{Retry: &RetrySignal{Inputs: maps.Clone(call.Inputs)}}, nil

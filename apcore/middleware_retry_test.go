@@ -239,7 +239,9 @@ func TestRetryWaitEnds(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
-				h := newHost(t, with(newRetry(t, opts))).module("m", failing(flaky()))
+				host := with(newRetry(t, opts))
+				host.GlobalTimeout = apcore.NoTimeout
+				h := newHost(t, host).module("m", failing(flaky()))
 				token, start := apcore.NewCancelToken(), time.Now()
 				ctx, cancel := test.end(t.Context(), token)
 				defer cancel()
@@ -257,7 +259,7 @@ func TestRetryWaitEnds(t *testing.T) {
 func TestRetryAfterTimeout(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		opts := with(newRetry(t, apcore.RetryOptions{MaxRetries: 1, NoJitter: true, BaseDelay: time.Minute, MaxDelay: time.Minute}))
-		opts.DefaultTimeout = time.Second
+		opts.DefaultTimeout, opts.GlobalTimeout = time.Second, time.Hour
 		h := newHost(t, opts).module("m", func(ctx context.Context, _ obj, _ *apcore.Context) (obj, error) {
 			<-ctx.Done()
 			return nil, ctx.Err()
@@ -269,4 +271,51 @@ func TestRetryAfterTimeout(t *testing.T) {
 			t.Errorf("took %v, want twice a second and a minute between", took)
 		}
 	})
+}
+
+// TestRetriesShareTheDeadline: the deadline belongs to the call tree (§12.7.5),
+// so a run more is not a minute more, whoever asks for it.
+func TestRetriesShareTheDeadline(t *testing.T) {
+	slow := func(ctx context.Context, _ obj, c *apcore.Context) (obj, error) {
+		select {
+		case <-time.After(4 * time.Second):
+			return nil, flaky()
+		case <-ctx.Done():
+			return nil, ctx.Err()
+		}
+	}
+	for name, test := range map[string]struct {
+		delay time.Duration // of a RetryMiddleware; zero is a hook that signals at once
+		code  apcore.Code
+		runs  int
+		took  time.Duration
+	}{
+		"signal":                {0, apcore.CodeModuleTimeout, 3, 10 * time.Second},
+		"middleware":            {time.Second, "FLAKY", 2, 9 * time.Second},
+		"delay beyond the end":  {7 * time.Second, "FLAKY", 1, 4 * time.Second},
+		"delay just to the end": {6 * time.Second, "FLAKY", 1, 4 * time.Second},
+	} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				var middleware apcore.Middleware = &hook{onError: func(call *apcore.MiddlewareCall, err *apcore.Error) (*apcore.Recovery, error) {
+					if err.Code == apcore.CodeModuleTimeout {
+						return nil, nil
+					}
+					return &apcore.Recovery{Retry: &apcore.RetrySignal{Inputs: call.Inputs}}, nil
+				}}
+				if test.delay != 0 {
+					middleware = newRetry(t, apcore.RetryOptions{NoJitter: true, Strategy: apcore.RetryFixed, BaseDelay: test.delay})
+				}
+				opts := with(middleware)
+				opts.GlobalTimeout = 10 * time.Second
+				h := newHost(t, opts).module("m", slow)
+				start := time.Now()
+				_, err := h.call("m", nil, nil)
+				h.wants(err, test.code, test.runs)
+				if took := time.Since(start); took != test.took {
+					t.Errorf("took %v, want %v", took, test.took)
+				}
+			})
+		})
+	}
 }

@@ -149,7 +149,7 @@ func (p *preflight) contained(ctx context.Context) {
 	done := make(chan struct{})
 	go func() {
 		defer close(done)
-		defer func() { p.run.release() }()
+		defer func() { p.run.token.release() }()
 		var err error
 		defer func() {
 			if err != nil {

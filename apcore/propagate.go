@@ -71,11 +71,13 @@ func (r *run) tellEnd(ctx context.Context, err *Error) {
 
 // finish follows the last step of a run, failed or not.
 func (r *run) finish(ctx context.Context) {
-	r.tellEnd(r.within(ctx), nil)
+	if len(r.entered) > 0 {
+		r.tellEnd(r.within(ctx), nil)
+	}
 	if r.trace != nil {
 		r.trace.clean(r.cleaner())
 	}
-	r.release()
+	r.token.release()
 }
 
 // hide returns an error whose texts hold no secret of the call, err itself if it

@@ -20,13 +20,14 @@ type Registry struct {
 	onEvent func(Event)
 
 	mu         sync.RWMutex
-	modules    map[string]versions
+	modules    map[string]versions // changed by put only
 	loading    map[versionKey]*registration
 	listeners  []*listener
 	validate   ModuleValidator
 	discoverer Discoverer
 	sealed     string
 
+	current    sync.Map // modules again, id -> versions, for calls to read without a lock
 	deprecated sync.Map // the deprecations that have been warned of
 }
 
@@ -169,8 +170,19 @@ func (r *Registry) publish(entry *registration) error {
 	if err := r.checkSeal(id); err != nil {
 		return err
 	}
-	r.modules[id] = r.modules[id].with(entry)
+	r.put(id, r.modules[id].with(entry))
 	return nil
+}
+
+// put changes the versions of an id.
+func (r *Registry) put(id string, all versions) {
+	if len(all) == 0 {
+		delete(r.modules, id)
+		r.current.Delete(id)
+		return
+	}
+	r.modules[id] = all
+	r.current.Store(id, all)
 }
 
 func (r *Registry) checkSeal(id string) error {
@@ -220,8 +232,12 @@ func unload(module Module) (err error) {
 // secrets and stays out.
 func recoverTo(err *error, what string) {
 	if cause := recover(); cause != nil {
-		*err = NewError(CodeInternal, "%s panicked with a %s", what, typeName(cause)).WithRetryable(new(false))
+		*err = panicked(what, cause)
 	}
+}
+
+func panicked(what string, cause any) *Error {
+	return NewError(CodeInternal, "%s panicked with a %s", what, typeName(cause)).WithRetryable(new(false))
 }
 
 func typeName(value any) string {

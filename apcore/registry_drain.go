@@ -135,11 +135,7 @@ func (r *Registry) remove(entry *registration, caller *Context) bool {
 	r.mu.Lock()
 	current := slices.Contains(r.modules[id], entry)
 	if current {
-		if rest := r.modules[id].without(entry); len(rest) > 0 {
-			r.modules[id] = rest
-		} else {
-			delete(r.modules, id)
-		}
+		r.put(id, r.modules[id].without(entry))
 	}
 	r.mu.Unlock()
 	if current {

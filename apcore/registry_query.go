@@ -153,16 +153,14 @@ func (r *Registry) snapshot(opts ListOptions) []*registration {
 }
 
 func (r *Registry) all(id string) versions {
-	r.mu.RLock()
-	defer r.mu.RUnlock()
-	return r.modules[id]
+	stored, _ := r.current.Load(id)
+	all, _ := stored.(versions)
+	return all
 }
 
 // lookup finds the latest version, nil for an unknown id.
 func (r *Registry) lookup(id string) *registration {
-	r.mu.RLock()
-	defer r.mu.RUnlock()
-	return r.modules[id].latest()
+	return r.all(id).latest()
 }
 
 // pick finds the version that a hint asks for.

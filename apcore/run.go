@@ -20,53 +20,49 @@ type run struct {
 
 	entry    *registration
 	callee   *Context
-	release  func()
+	token    *CancelToken // the callee's, nil before step 1
 	aclAsks  bool
 	approved string // digest of the inputs an approver has seen
 	chain    []Middleware
 	entered  []Middleware
 	output   map[string]any
 
+	inputsCaptured, outputCaptured bool // the redacted form is still to be made of them
+	lent                           bool // a step of the application may hold the inputs
+	fresh                          bool // the output is JSON and nobody else's
+
 	access   AccessControl
 	approval ApprovalHandler
 	policy   *ExecutionPolicy
 	strategy *Strategy
 	trace    *PipelineTrace
+	quiet    bool          // nobody but the module takes part
+	found    *registration // what a quiet call runs
 	until    func(step string, p *Pipeline) bool
 	dryRun   bool
 	ended    bool            // by until
+	deadline time.Time       // of the call tree, the same for every run of a call that is retried
 	inner    context.Context // carries the callee
 	failure  error           // what error hooks were told
+	handle   Pipeline        // what steps are given
+}
+
+func (r *run) pipeline() *Pipeline {
+	r.handle.run = r
+	return &r.handle
+}
+
+func (r *run) setOutput(output map[string]any) {
+	r.output, r.outputCaptured, r.fresh = output, false, false
 }
 
 func newRun(e *Executor, caller *Context, request Request, inputs map[string]any, outcome *Outcome) *run {
-	e.mu.RLock()
-	defer e.mu.RUnlock()
+	parts := e.parts.Load()
 	return &run{
 		executor: e, moduleID: request.ModuleID, hint: request.VersionHint,
-		caller: caller, given: inputs, inputs: inputs, outcome: outcome, chain: e.middleware, release: func() {},
-		access: e.access, approval: e.approval, policy: e.policy, strategy: e.strategy, trace: request.trace, until: request.Until,
+		caller: caller, given: inputs, inputs: inputs, outcome: outcome, chain: parts.middleware,
+		access: parts.access, approval: parts.approval, policy: parts.policy, strategy: e.strategy, trace: request.trace, until: request.Until,
 	}
-}
-
-// contained is run in a goroutine of its own, so that a hook which ends its
-// goroutine ends the call with an error and not the caller.
-func (r *run) contained(ctx context.Context) (output map[string]any, retry *RetrySignal, err error) {
-	done := make(chan struct{})
-	go func() {
-		defer close(done)
-		defer recoverTo(&err, "the pipeline")
-		finished := false
-		defer func() {
-			if !finished {
-				err = r.enrich(NewError(CodeInternal, "a hook or handler of module %q ended its goroutine", r.moduleID).WithRetryable(new(false)))
-			}
-		}()
-		output, retry, err = r.run(ctx)
-		finished = true
-	}()
-	<-done
-	return output, retry, err
 }
 
 // run takes the steps; a failure is enriched (§8.3) and offered to the entered
@@ -77,7 +73,7 @@ func (r *run) run(ctx context.Context) (output map[string]any, retry *RetrySigna
 	if err := r.walk(ctx, 0, len(r.strategy.steps)); err != nil {
 		return r.fail(r.within(ctx), err)
 	}
-	return r.output, nil, nil
+	return r.ownOutput(), nil, nil
 }
 
 func (r *run) createContext(ctx context.Context) error {
@@ -88,12 +84,21 @@ func (r *run) createContext(ctx context.Context) error {
 	if callee.services == nil {
 		callee.services = r.executor.services
 	}
-	if callee.deadline.IsZero() && r.executor.globalTimeout != NoTimeout {
-		callee.deadline = time.Now().Add(r.executor.globalTimeout)
+	if callee.deadline.IsZero() {
+		callee.deadline = r.treeDeadline()
 	}
-	callee.token, r.release = linkedToken(ctx, r.caller.token)
-	r.callee = callee
+	r.token = linkedToken(ctx, r.caller.token)
+	callee.token, r.callee = r.token, callee
 	return nil
+}
+
+// treeDeadline is what the executor gives a call tree that has no deadline. A
+// retry belongs to the same tree, so it gets no fresh one.
+func (r *run) treeDeadline() time.Time {
+	if r.deadline.IsZero() && r.executor.globalTimeout != NoTimeout {
+		r.deadline = time.Now().Add(r.executor.globalTimeout)
+	}
+	return r.deadline
 }
 
 // lasting is the callee's context as it may be used after the call.
@@ -125,7 +130,10 @@ func (r *run) interrupted(ctx context.Context) error {
 }
 
 func (r *run) lookUpModule(context.Context) error {
-	entry, err := r.executor.registry.pick(r.moduleID, r.hint)
+	entry, err := r.found, error(nil)
+	if !r.quiet {
+		entry, err = r.executor.registry.pick(r.moduleID, r.hint)
+	}
 	if err != nil {
 		return err
 	}
@@ -139,13 +147,8 @@ func (r *run) lookUpModule(context.Context) error {
 	if reason, off := r.executor.Disabled(r.moduleID); off {
 		return NewError(CodeModuleDisabled, "module %q is disabled%s", r.moduleID, suffix(reason)).WithDetail("module_id", r.moduleID)
 	}
-	r.redactInputs()
+	r.captureInputs()
 	return nil
-}
-
-func (r *run) redactInputs() {
-	r.callee.redactedInputs = r.executor.redactor.Redact(r.inputs, r.entry.descriptor.InputSchema)
-	delete(r.callee.redactedInputs, ApprovalTokenKey)
 }
 
 func (r *run) checkAccess(ctx context.Context) error {
@@ -203,6 +206,7 @@ func (r *run) middlewareBefore(ctx context.Context) error {
 		if replaced == nil {
 			continue
 		}
+		r.inputsCaptured, r.lent = false, false
 		if r.inputs, err = jsonvalue.CloneObject(replaced); err != nil {
 			return NewError(CodeInternal, "middleware %s returned inputs that are no JSON: %w", typeName(middleware), err)
 		}
@@ -211,7 +215,7 @@ func (r *run) middlewareBefore(ctx context.Context) error {
 }
 
 func (r *run) call() *MiddlewareCall {
-	return &MiddlewareCall{ModuleID: r.moduleID, Inputs: r.inputs, Context: r.callee, entry: r.entry}
+	return &MiddlewareCall{ModuleID: r.moduleID, Inputs: r.ownInputs(), Context: r.callee, entry: r.entry}
 }
 
 func (r *run) validateInputs(context.Context) error {
@@ -219,7 +223,7 @@ func (r *run) validateInputs(context.Context) error {
 		if err := r.unchangedSinceApproval(); err != nil {
 			return err
 		}
-		r.redactInputs()
+		r.captureInputs()
 	}
 	if items := r.entry.input.Validate(r.inputs); len(items) > 0 {
 		return schemaError("inputs", items)
@@ -228,26 +232,28 @@ func (r *run) validateInputs(context.Context) error {
 }
 
 func (r *run) validateOutput(context.Context) error {
-	output, err := jsonvalue.CloneObject(r.output)
-	if err != nil {
-		return NewError(CodeModuleExecuteError, "the output of module %q is no JSON object: %w", r.moduleID, err).WithRetryable(new(false))
+	if !r.fresh {
+		output, err := jsonvalue.CloneObject(r.output)
+		if err != nil {
+			return NewError(CodeModuleExecuteError, "the output of module %q is no JSON object: %w", r.moduleID, err).WithRetryable(new(false))
+		}
+		r.setOutput(output)
 	}
-	r.output = output
-	if items := r.entry.output.Validate(output); len(items) > 0 {
+	if items := r.entry.output.Validate(r.output); len(items) > 0 {
 		return schemaError("output", items)
 	}
-	r.callee.redactedOutput = r.executor.redactor.Redact(output, r.entry.descriptor.OutputSchema)
+	r.captureOutput()
 	return nil
 }
 
 func (r *run) middlewareAfter(ctx context.Context) error {
 	for _, middleware := range slices.Backward(r.chain) {
-		replaced, err := middleware.After(ctx, r.call(), r.output)
+		replaced, err := middleware.After(ctx, r.call(), r.ownOutput())
 		if err != nil {
 			return err
 		}
 		if replaced != nil {
-			r.output = replaced
+			r.setOutput(replaced)
 		}
 	}
 	return nil
@@ -257,6 +263,6 @@ func (r *run) returnResult(context.Context) error { return nil }
 
 func (e *Executor) warnOnce(key, message string, args ...any) {
 	if _, seen := e.warned.LoadOrStore(key, true); !seen {
-		e.logger.Warn(message, args...)
+		aside(func() { e.logger.Warn(message, args...) })
 	}
 }

@@ -81,16 +81,24 @@ func (p *Pipeline) Module() Module {
 }
 
 // Inputs are the call's own; a step may change them.
-func (p *Pipeline) Inputs() map[string]any { return p.run.inputs }
+func (p *Pipeline) Inputs() map[string]any {
+	p.run.lent = true
+	return p.run.ownInputs()
+}
 
 // SetInputs replaces the inputs.
-func (p *Pipeline) SetInputs(inputs map[string]any) { p.run.inputs = inputs }
+func (p *Pipeline) SetInputs(inputs map[string]any) {
+	p.run.inputs, p.run.inputsCaptured, p.run.lent = inputs, false, true
+}
 
 // Output is the module's, nil before step execute.
-func (p *Pipeline) Output() map[string]any { return p.run.output }
+func (p *Pipeline) Output() map[string]any {
+	p.run.fresh = false
+	return p.run.ownOutput()
+}
 
 // SetOutput replaces the output.
-func (p *Pipeline) SetOutput(output map[string]any) { p.run.output = output }
+func (p *Pipeline) SetOutput(output map[string]any) { p.run.setOutput(output) }
 
 // DryRun reports whether this is [Executor.Validate].
 func (p *Pipeline) DryRun() bool { return p.run.dryRun }

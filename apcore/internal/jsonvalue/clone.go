@@ -59,6 +59,10 @@ func Clone(value any) (any, error) { return clone(value, 0) }
 // CloneObject is [Clone] for an object; nil becomes an empty one.
 func CloneObject(object map[string]any) (map[string]any, error) { return cloneObject(object, 0) }
 
+// CloneAt is [Clone] for a value that stands within others, which counts for the
+// bound on nesting.
+func CloneAt(value any, depth int) (any, error) { return clone(value, depth) }
+
 func clone(value any, depth int) (any, error) {
 	switch v := value.(type) {
 	case map[string]any:
@@ -99,7 +103,7 @@ func checkScalar(value any) (plain bool, reason string) {
 	case float32:
 		return true, finite(float64(v))
 	case json.Number:
-		if !validNumber(string(v)) {
+		if !ValidNumber(string(v)) {
 			return true, reasonNumber
 		}
 		return true, ""
@@ -157,11 +161,30 @@ func throughJSON(value any, depth int) (any, error) {
 	return Decode(text)
 }
 
-// validNumber is JSON's grammar of numbers.
-func validNumber(text string) bool {
-	if text == "" || text[0] != '-' && (text[0] < '0' || text[0] > '9') {
-		return false
+// Copy is [CloneObject] for an object that is known to be JSON already, such as
+// what CloneObject returned; nil stays nil.
+func Copy(object map[string]any) map[string]any {
+	if object == nil {
+		return nil
 	}
-	last := text[len(text)-1]
-	return last >= '0' && last <= '9' && json.Valid([]byte(text))
+	copied := make(map[string]any, len(object))
+	for key, item := range object {
+		copied[key] = copyValue(item)
+	}
+	return copied
+}
+
+func copyValue(value any) any {
+	switch value := value.(type) {
+	case map[string]any:
+		return Copy(value)
+	case []any:
+		copied := make([]any, len(value))
+		for i, item := range value {
+			copied[i] = copyValue(item)
+		}
+		return copied
+	default:
+		return value
+	}
 }
