@@ -24,8 +24,9 @@ type CancelToken struct {
 func NewCancelToken() *CancelToken { return newCancelToken(context.Background()) }
 
 func newCancelToken(parent context.Context) *CancelToken {
-	ctx, cancel := context.WithCancelCause(parent)
-	return &CancelToken{parent: parent, ctx: ctx, cancel: cancel}
+	t := &CancelToken{parent: parent}
+	t.ctx, t.cancel = context.WithCancelCause(parent)
+	return t
 }
 
 // Cancel cancels the token and its descendants. It may be called often.
@@ -68,16 +69,16 @@ func (t *CancelToken) context() context.Context {
 	return t.ctx
 }
 
-// linkedToken derives the token of one call: it ends with ctx, with the parent
+// link makes t, which is zero, the token of one call: it ends with ctx, with the parent
 // token if there is one, and by itself. The parent's end reaches Done through
 // another goroutine, so Cancelled also asks the parent itself.
-func linkedToken(ctx context.Context, parent *CancelToken) *CancelToken {
-	token := newCancelToken(ctx)
+func (t *CancelToken) link(ctx context.Context, parent *CancelToken) {
+	t.parent = ctx
+	t.ctx, t.cancel = context.WithCancelCause(ctx)
 	if parent != nil {
-		token.linked = parent
-		token.unlink = context.AfterFunc(parent.context(), func() { token.cancelWith(errCancelled()) })
+		t.linked = parent
+		t.unlink = context.AfterFunc(parent.context(), func() { t.cancelWith(errCancelled()) })
 	}
-	return token
 }
 
 // release ends the token of a call that is over and frees what links it to

@@ -45,7 +45,12 @@ func (c *capture) get() map[string]any {
 // captureInputs fills redacted_inputs (steps 3 and 7). Inputs that a step of the
 // application may still hold are redacted at once.
 func (r *run) captureInputs() {
-	r.callee.redactedInputs = &capture{redactor: r.executor.redactor, source: r.inputs, schema: r.entry.descriptor.InputSchema}
+	c := &r.own.inputs
+	if r.callee.redactedInputs == c { // somebody may be reading it
+		c = &capture{}
+	}
+	c.redactor, c.source, c.schema = r.executor.redactor, r.inputs, r.entry.descriptor.InputSchema
+	r.callee.redactedInputs = c
 	if r.lent {
 		r.callee.redactedInputs.get()
 		return
@@ -55,7 +60,9 @@ func (r *run) captureInputs() {
 
 // captureOutput fills redacted_output (step 9).
 func (r *run) captureOutput() {
-	r.callee.redactedOutput = &capture{redactor: r.executor.redactor, source: r.output, schema: r.entry.descriptor.OutputSchema}
+	c := &r.own.output
+	c.redactor, c.source, c.schema = r.executor.redactor, r.output, r.entry.descriptor.OutputSchema
+	r.callee.redactedOutput = c
 	r.outputCaptured = true
 }
 

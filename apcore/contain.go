@@ -7,12 +7,18 @@ import "context"
 // part, which has walls of its own, there is nothing to wall in and no goroutine
 // to pay for.
 func (r *run) contained(ctx context.Context) (output map[string]any, retry *RetrySignal, err error) {
-	if r.quiet = r.isQuiet(); r.quiet {
-		if output, err = r.quietly(ctx); err == nil {
-			return output, nil, nil
-		}
+	if r.quiet = r.isQuiet(); !r.quiet {
+		return r.walled(ctx, nil)
 	}
-	failure := err
+	if output, err = r.quietly(ctx); err != nil {
+		return r.walled(ctx, err)
+	}
+	return output, nil, nil
+}
+
+// walled runs in a goroutine of its own; with a failure it only ends the run,
+// for an error is the module's, and so are its methods.
+func (r *run) walled(ctx context.Context, failure error) (output map[string]any, retry *RetrySignal, err error) {
 	done := make(chan struct{})
 	go func() {
 		defer close(done)
@@ -25,7 +31,7 @@ func (r *run) contained(ctx context.Context) (output map[string]any, retry *Retr
 		}()
 		if failure != nil {
 			defer r.finish(ctx)
-			output, retry, err = r.fail(r.within(ctx), failure) // errors are the module's, and so are their methods
+			output, retry, err = r.fail(r.within(ctx), failure)
 		} else {
 			output, retry, err = r.run(ctx)
 		}

@@ -171,7 +171,13 @@ func (c *Context) WithGlobalDeadline(deadline time.Time) *Context {
 // caller is the chain's former end, data and binding are shared (§5.7). The
 // executor does this at step 1; callers pass their own context instead.
 func (c *Context) Child(target string) *Context {
-	child := *c
+	child := new(Context)
+	c.derive(child, target)
+	return child
+}
+
+func (c *Context) derive(child *Context, target string) {
+	*child = *c
 	child.callerID = ""
 	if len(c.chain) > 0 {
 		child.callerID = c.chain[len(c.chain)-1]
@@ -180,7 +186,6 @@ func (c *Context) Child(target string) *Context {
 	copy(child.chain, c.chain)
 	child.chain[len(c.chain)] = target
 	child.redactedInputs, child.redactedOutput = nil, nil
-	return &child
 }
 
 // bind ties the tree to the executor: free or same is fine, another one fails
@@ -230,7 +235,20 @@ func FromContext(ctx context.Context) (c *Context, ok bool) {
 }
 
 func intoContext(ctx context.Context, c *Context) context.Context {
-	return context.WithValue(ctx, contextKey{}, c)
+	return &carrier{ctx, c}
+}
+
+// carrier is context.WithValue that can be a part of something else.
+type carrier struct {
+	context.Context
+	carried *Context
+}
+
+func (c *carrier) Value(key any) any {
+	if key == any(contextKey{}) {
+		return c.carried
+	}
+	return c.Context.Value(key)
 }
 
 func loggerOr(logger *slog.Logger) *slog.Logger {

@@ -336,7 +336,7 @@ func (e *Executor) do(ctx context.Context, request Request, outcome *Outcome) (l
 		}
 		deadline = r.deadline
 		if inputs, err = jsonvalue.CloneObject(retry.Inputs); err != nil {
-			return r, NewError(CodeInternal, "a middleware asked to retry module %q with inputs that are no JSON: %w", request.ModuleID, err)
+			return r, retryFault(request.ModuleID, err)
 		}
 	}
 }

@@ -33,17 +33,18 @@ func (s *shape) decode(inputs map[string]any, target any, into, zero reflect.Val
 }
 
 // encode makes the output of what a function returned.
-func (s *shape) encode(out reflect.Value) (map[string]any, error) {
-	object, err := s.object(out)
-	if err == nil && s.schema != nil {
+func (s *shape) encode(out reflect.Value, state *typed.State) (map[string]any, error) {
+	object, err := s.object(out, state)
+	if err == nil && s.schema != nil && state.Null {
 		schema.FillNil(s.schema, object) // a nil slice means an empty list
 	}
 	return object, err
 }
 
-func (s *shape) object(out reflect.Value) (map[string]any, error) {
-	value, ok := s.encoder.Encode(out)
+func (s *shape) object(out reflect.Value, state *typed.State) (map[string]any, error) {
+	value, ok := s.encoder.Encode(out, state)
 	if !ok {
+		state.Null = true
 		return encodeOutput(out.Interface(), s.wrap)
 	}
 	if s.wrap {
@@ -90,6 +91,7 @@ type typedCall[In, Out any] struct {
 	in     In
 	out    Out
 	object map[string]any // of out; nil while it is still to be made
+	state  typed.State
 }
 
 // beginTyped decodes at once what runs no code of the application; the rest is
@@ -113,7 +115,7 @@ func (c *typedCall[In, Out]) run(ctx context.Context, _ *Context) error {
 		return err
 	}
 	if !c.shape.encoder.Pure() {
-		c.object, err = c.shape.encode(reflect.ValueOf(&c.out).Elem())
+		c.object, err = c.shape.encode(reflect.ValueOf(&c.out).Elem(), &c.state)
 	}
 	return err
 }
@@ -122,7 +124,7 @@ func (c *typedCall[In, Out]) result() (map[string]any, error) {
 	if c.object != nil {
 		return c.object, nil
 	}
-	return c.shape.encode(reflect.ValueOf(&c.out).Elem())
+	return c.shape.encode(reflect.ValueOf(&c.out).Elem(), &c.state)
 }
 
 func (c *typedCall[In, Out]) fresh() bool { return true }

@@ -98,12 +98,13 @@ func (r *run) execute(ctx context.Context) error {
 // call's token.
 func (r *run) start(call invocation) <-chan error {
 	done := make(chan error, 1)
-	go play(intoContext(r.callee.token.context(), r.callee), r.executor, r.entry, r.callee, call, done)
+	r.own.carrier = carrier{r.callee.token.context(), r.callee}
+	go play(&r.own.carrier, r.executor, r.entry, call, done)
 	return done
 }
 
 // play uses nothing of the run, which goes on without it at a timeout.
-func play(ctx context.Context, executor *Executor, entry *registration, c *Context, call invocation, done chan<- error) {
+func play(ctx *carrier, executor *Executor, entry *registration, call invocation, done chan<- error) {
 	var err error
 	ended, id := false, entry.descriptor.ID
 	defer entry.usage.release()
@@ -118,7 +119,7 @@ func play(ctx context.Context, executor *Executor, entry *registration, c *Conte
 			err = NewError(CodeModuleExecuteError, "module %q ended its goroutine", id)
 		}
 	}()
-	err = call.run(ctx, c)
+	err = call.run(ctx, ctx.carried)
 	ended = true
 }
 

@@ -45,9 +45,14 @@ type Recovery struct {
 	Retry *RetrySignal
 }
 
-// RetrySignal asks for another run with these inputs; nothing bounds it but the
-// middleware that gives it.
+// RetrySignal asks for another run with these inputs. Nothing bounds it but the
+// middleware that gives it and the deadline of the call tree, which all runs
+// share: after it a signal is ignored.
 type RetrySignal struct{ Inputs map[string]any }
+
+func retryFault(moduleID string, err error) *Error {
+	return NewError(CodeInternal, "a middleware asked to retry module %q with inputs that are no JSON: %w", moduleID, err)
+}
 
 // Prioritized places a middleware: 0 to 1000, the higher the earlier in Before.
 // Without it the priority is 100; equal ones keep the order of registration.

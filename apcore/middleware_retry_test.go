@@ -276,7 +276,7 @@ func TestRetryAfterTimeout(t *testing.T) {
 // TestRetriesShareTheDeadline: the deadline belongs to the call tree (§12.7.5),
 // so a run more is not a minute more, whoever asks for it.
 func TestRetriesShareTheDeadline(t *testing.T) {
-	slow := func(ctx context.Context, _ obj, c *apcore.Context) (obj, error) {
+	slow := func(ctx context.Context, _ obj, _ *apcore.Context) (obj, error) {
 		select {
 		case <-time.After(4 * time.Second):
 			return nil, flaky()
@@ -297,10 +297,7 @@ func TestRetriesShareTheDeadline(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
-				var middleware apcore.Middleware = &hook{onError: func(call *apcore.MiddlewareCall, err *apcore.Error) (*apcore.Recovery, error) {
-					if err.Code == apcore.CodeModuleTimeout {
-						return nil, nil
-					}
+				var middleware apcore.Middleware = &hook{onError: func(call *apcore.MiddlewareCall, _ *apcore.Error) (*apcore.Recovery, error) {
 					return &apcore.Recovery{Retry: &apcore.RetrySignal{Inputs: call.Inputs}}, nil
 				}}
 				if test.delay != 0 {

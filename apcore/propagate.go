@@ -31,6 +31,7 @@ func (r *run) offer(ctx context.Context, err error) (map[string]any, *RetrySigna
 		recovery := r.recovery(ctx, middleware, AsError(err))
 		switch {
 		case recovery == nil:
+		case recovery.Retry != nil && r.overdue(): // it would fail at once, and be asked for again
 		case recovery.Retry != nil:
 			return nil, recovery.Retry, nil
 		case recovery.Output != nil:

@@ -8,8 +8,18 @@ import (
 	"github.com/apcore-temporal/apcore-temporal/apcore/internal/jsonvalue"
 )
 
+// equipment is what every run needs, as one piece of memory.
+type equipment struct {
+	run            run
+	callee         Context
+	token          CancelToken
+	inputs, output capture
+	carrier        carrier // gives the module the callee
+}
+
 // run is one pass through the pipeline.
 type run struct {
+	own      *equipment
 	executor *Executor
 	moduleID string
 	hint     string
@@ -58,11 +68,13 @@ func (r *run) setOutput(output map[string]any) {
 
 func newRun(e *Executor, caller *Context, request Request, inputs map[string]any, outcome *Outcome) *run {
 	parts := e.parts.Load()
-	return &run{
-		executor: e, moduleID: request.ModuleID, hint: request.VersionHint,
+	f := &equipment{}
+	f.run = run{
+		own: f, executor: e, moduleID: request.ModuleID, hint: request.VersionHint,
 		caller: caller, given: inputs, inputs: inputs, outcome: outcome, chain: parts.middleware,
 		access: parts.access, approval: parts.approval, policy: parts.policy, strategy: e.strategy, trace: request.trace, until: request.Until,
 	}
+	return &f.run
 }
 
 // run takes the steps; a failure is enriched (§8.3) and offered to the entered
@@ -80,14 +92,16 @@ func (r *run) createContext(ctx context.Context) error {
 	if err := r.caller.bind(r.executor); err != nil {
 		return err
 	}
-	callee := r.caller.Child(r.moduleID)
+	callee := &r.own.callee
+	r.caller.derive(callee, r.moduleID)
 	if callee.services == nil {
 		callee.services = r.executor.services
 	}
 	if callee.deadline.IsZero() {
 		callee.deadline = r.treeDeadline()
 	}
-	r.token = linkedToken(ctx, r.caller.token)
+	r.token = &r.own.token
+	r.token.link(ctx, r.caller.token)
 	callee.token, r.callee = r.token, callee
 	return nil
 }

@@ -4,6 +4,7 @@ import (
 	"context"
 	"iter"
 	"runtime/debug"
+	"time"
 
 	"github.com/apcore-temporal/apcore-temporal/apcore/internal/jsonvalue"
 )
@@ -27,7 +28,8 @@ const maxMergeDepth = 32
 // Stream runs a module and yields its chunks; the last pair may be an error. A
 // module that cannot stream gives its output as the one chunk. Everything up to
 // the module happens as in [Executor.Call], before the first chunk; what follows
-// it sees the merged chunks, and its failure is reported, not returned. The timer
+// it sees the merged chunks, and its failure is reported, not returned. A
+// [RetrySignal] is honoured before the first chunk and ignored after it. The timer
 // of the module does not apply, the deadline of the call tree does, between
 // chunks.
 func (e *Executor) Stream(ctx context.Context, moduleID string, inputs map[string]any, c *Context) iter.Seq2[map[string]any, error] {
@@ -46,8 +48,20 @@ func (e *Executor) Stream(ctx context.Context, moduleID string, inputs map[strin
 			yield(nil, NewError(CodeInvalidInput, "inputs of module %q are no JSON object: %w", moduleID, err).WithDetail("module_id", moduleID))
 			return
 		}
-		s := &stream{run: newRun(e, c, Request{ModuleID: moduleID}, copied, &Outcome{}), yield: yield}
-		s.play(ctx)
+		var deadline time.Time
+		for {
+			s := &stream{run: newRun(e, c, Request{ModuleID: moduleID}, copied, &Outcome{}), yield: yield}
+			s.run.deadline = deadline
+			retry := s.play(ctx)
+			if retry == nil {
+				return
+			}
+			deadline = s.run.deadline
+			if copied, err = jsonvalue.CloneObject(retry.Inputs); err != nil {
+				yield(nil, retryFault(moduleID, err))
+				return
+			}
+		}
 	}
 }
 
@@ -66,23 +80,21 @@ type stream struct {
 	outside bool // the consumer is at work
 }
 
-// play goes through the three phases.
-func (s *stream) play(ctx context.Context) {
+// play goes through the three phases; it returns what asks for another run.
+func (s *stream) play(ctx context.Context) *RetrySignal {
 	defer s.run.finish(ctx)
 	at, known := s.run.strategy.index[stepExecute]
 	if !known {
 		at = len(s.run.strategy.steps)
 	}
 	if err := s.run.walk(ctx, 0, at); err != nil {
-		s.fail(ctx, err)
-		return
+		return s.fail(ctx, err)
 	}
 	if err := s.deliver(ctx); err != nil {
-		s.fail(ctx, err)
-		return
+		return s.fail(ctx, err)
 	}
 	if s.stopped {
-		return
+		return nil
 	}
 	s.run.output = s.merged
 	if s.run.output == nil {
@@ -91,6 +103,7 @@ func (s *stream) play(ctx context.Context) {
 	if err := s.run.walk(ctx, at+1, len(s.run.strategy.steps)); err != nil {
 		s.report(ctx, err)
 	}
+	return nil
 }
 
 // deliver is phase two.
@@ -170,10 +183,13 @@ func (r *run) betweenChunks(ctx context.Context) error {
 }
 
 // fail ends the stream: with a recovery as its last chunk, or with the error. A
-// retry makes no sense once chunks are out.
-func (s *stream) fail(ctx context.Context, err error) {
+// retry is honoured as long as no chunk is out; the consumer cannot give one
+// back.
+func (s *stream) fail(ctx context.Context, err error) *RetrySignal {
 	output, retry, err := s.run.fail(s.run.within(ctx), err)
 	switch {
+	case retry != nil && s.chunks == 0:
+		return retry
 	case retry != nil:
 		s.yield(nil, s.run.propagate(s.run.failure))
 	case err != nil:
@@ -181,6 +197,7 @@ func (s *stream) fail(ctx context.Context, err error) {
 	default:
 		s.yield(output, nil)
 	}
+	return nil
 }
 
 // report says that what came out does not satisfy what follows the module.

@@ -134,6 +134,60 @@ func (retrying) OnError(context.Context, *apcore.MiddlewareCall, *apcore.Error) 
 	return &apcore.Recovery{Retry: &apcore.RetrySignal{Inputs: q}}, nil
 }
 
+// shaky streams what it is told for each run; a nil chunk is a failure.
+type shaky struct {
+	chunked
+	runs   [][]map[string]any
+	effect *ledger
+}
+
+func (s shaky) Stream(_ context.Context, inputs map[string]any, c *apcore.Context) iter.Seq2[map[string]any, error] {
+	return func(yield func(map[string]any, error) bool) {
+		run := s.effect.count()
+		s.effect.add("%v %v", inputs["q"], c.CallChain())
+		for _, chunk := range s.runs[run] {
+			if chunk == nil {
+				yield(nil, errors.New("x"))
+				return
+			}
+			if !yield(chunk, nil) {
+				return
+			}
+		}
+	}
+}
+
+// TestStreamRetries: a signal is honoured until the first chunk is out, each run
+// from the caller's own context (§12.2).
+func TestStreamRetries(t *testing.T) {
+	chunk := map[string]any{"done": true}
+	for name, test := range map[string]struct {
+		runs [][]map[string]any
+		want []map[string]any
+		code apcore.Code
+		ran  int
+	}{
+		"at once":           {[][]map[string]any{{chunk}}, []map[string]any{chunk}, "", 1},
+		"third time":        {[][]map[string]any{{nil}, {nil}, {chunk, chunk}}, []map[string]any{chunk, chunk}, "", 3},
+		"not after a chunk": {[][]map[string]any{{nil}, {chunk, nil}, {chunk}}, []map[string]any{chunk}, apcore.CodeModuleExecuteError, 2},
+	} {
+		t.Run(name, func(t *testing.T) {
+			registry, effect := apcore.NewRegistry(apcore.RegistryOptions{}), &ledger{}
+			must(t, registry.Register("test.stream", shaky{runs: test.runs, effect: effect}, apcore.RegisterOptions{}))
+			executor, err := apcore.NewExecutor(registry, apcore.ExecutorOptions{Middleware: []apcore.Middleware{retrying{}}})
+			must(t, err)
+			got, err := drain(executor.Stream(t.Context(), "test.stream", map[string]any{"q": 0}, nil))
+			if diff := cmp.Diff(test.want, got); diff != "" || apcore.CodeOf(err) != test.code {
+				t.Errorf("error %v, want %q (-want +got):\n%s", err, test.code, diff)
+			}
+			want := []string{"0 [test.stream]", "1 [test.stream]", "1 [test.stream]"}[:test.ran]
+			if diff := cmp.Diff(want, effect.all()); diff != "" {
+				t.Errorf("runs (-want +got):\n%s", diff)
+			}
+		})
+	}
+}
+
 // A stream ends with its token, between chunks, and no error hook undoes that.
 func TestStreamIsCancelled(t *testing.T) {
 	token := apcore.NewCancelToken()

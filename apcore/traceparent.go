@@ -2,9 +2,10 @@ package apcore
 
 import (
 	"cmp"
-	"crypto/rand"
+	"encoding/binary"
 	"encoding/hex"
 	"maps"
+	"math/rand/v2"
 	"regexp"
 	"slices"
 	"strings"
@@ -132,8 +133,12 @@ func isRepeated(text string, char byte) bool {
 	return strings.Count(text, string(char)) == len(text)
 }
 
+// randomHex makes an id of 8 or 16 random bytes. Ids of traces have to be
+// different, not secret, and every call without a context needs one.
 func randomHex(bytes int) string {
-	raw := make([]byte, bytes)
-	_, _ = rand.Read(raw) // never fails since Go 1.24
-	return hex.EncodeToString(raw)
+	var raw [16]byte
+	var text [32]byte
+	binary.NativeEndian.PutUint64(raw[:8], rand.Uint64())
+	binary.NativeEndian.PutUint64(raw[8:], rand.Uint64())
+	return string(text[:hex.Encode(text[:], raw[:bytes])])
 }

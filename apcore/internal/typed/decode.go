@@ -124,10 +124,14 @@ func (b *decoderBuilder) slice(t reflect.Type) decodeFunc {
 		if !ok { // base64 among it
 			return false
 		}
-		slice := reflect.MakeSlice(t, len(array), len(array))
-		into.Set(slice)
+		if len(array) == 0 {
+			into.Set(reflect.MakeSlice(t, 0, 0))
+			return true
+		}
+		into.Grow(len(array))
+		into.SetLen(len(array))
 		for i, item := range array {
-			if !decode(item, slice.Index(i)) {
+			if !decode(item, into.Index(i)) {
 				return false
 			}
 		}

@@ -18,9 +18,29 @@ type Encoder struct {
 	pure   bool
 }
 
-// encodeFunc makes a JSON value of a Go value, at a depth of containers. It
-// reports whether it could.
-type encodeFunc func(v reflect.Value, depth int) (any, bool)
+// State is what one encoding finds out; its zero value is ready.
+type State struct {
+	// Null reports whether there is a null in the value.
+	Null  bool
+	depth int // of containers
+}
+
+func (s *State) null() (any, bool) {
+	s.Null = true
+	return nil, true
+}
+
+// enter and leave surround what stands in a container.
+func (s *State) enter() bool {
+	s.depth++
+	return s.depth <= maxDepth
+}
+
+func (s *State) leave() { s.depth-- }
+
+// encodeFunc makes a JSON value of a Go value. It reports whether it could; if
+// not, the state is no good any more.
+type encodeFunc func(v reflect.Value, s *State) (any, bool)
 
 // NewEncoder makes the encoder of a type, nil if there is none.
 func NewEncoder(t reflect.Type) *Encoder {
@@ -39,11 +59,11 @@ func (e *Encoder) Pure() bool { return e != nil && e.pure }
 // Encode returns the JSON value with numbers as json.Number. It shares nothing
 // with v that somebody could write to. It is false for what encoding/json has to
 // decide, failures among it. A nil encoder can nothing.
-func (e *Encoder) Encode(v reflect.Value) (value any, ok bool) {
+func (e *Encoder) Encode(v reflect.Value, s *State) (value any, ok bool) {
 	if e == nil {
 		return nil, false
 	}
-	return e.encode(v, 0)
+	return e.encode(v, s)
 }
 
 type encoderBuilder struct {
@@ -53,7 +73,7 @@ type encoderBuilder struct {
 
 func (b *encoderBuilder) build(t reflect.Type) encodeFunc {
 	if known := b.known[t]; known != nil {
-		return func(v reflect.Value, depth int) (any, bool) { return (*known)(v, depth) }
+		return func(v reflect.Value, s *State) (any, bool) { return (*known)(v, s) }
 	}
 	known := new(encodeFunc)
 	b.known[t] = known
@@ -110,11 +130,11 @@ func (b *encoderBuilder) pointer(t reflect.Type) encodeFunc {
 		return nil
 	}
 	encode := b.build(t.Elem())
-	return func(v reflect.Value, depth int) (any, bool) {
+	return func(v reflect.Value, s *State) (any, bool) {
 		if v.IsNil() {
-			return nil, true
+			return s.null()
 		}
-		return encode(v.Elem(), depth)
+		return encode(v.Elem(), s)
 	}
 }
 
@@ -123,27 +143,28 @@ func (b *encoderBuilder) slice(t reflect.Type) encodeFunc {
 	if always, _ := writesItself(t.Elem()); t.Elem().Kind() == reflect.Uint8 && !always {
 		encode = encodeBytes
 	}
-	return func(v reflect.Value, depth int) (any, bool) {
+	return func(v reflect.Value, s *State) (any, bool) {
 		if v.IsNil() {
-			return nil, true
+			return s.null()
 		}
-		return encode(v, depth)
+		return encode(v, s)
 	}
 }
 
 func list(encode encodeFunc) encodeFunc {
-	return func(v reflect.Value, depth int) (any, bool) {
-		if depth++; depth > maxDepth {
+	return func(v reflect.Value, s *State) (any, bool) {
+		if !s.enter() {
 			return nil, false
 		}
 		array := make([]any, v.Len())
 		for i := range array {
-			item, ok := encode(v.Index(i), depth)
+			item, ok := encode(v.Index(i), s)
 			if !ok {
 				return nil, false
 			}
 			array[i] = item
 		}
+		s.leave()
 		return array, true
 	}
 }
@@ -153,22 +174,23 @@ func (b *encoderBuilder) object(t reflect.Type) encodeFunc {
 		return nil
 	}
 	encode := b.build(t.Elem())
-	return func(v reflect.Value, depth int) (any, bool) {
+	return func(v reflect.Value, s *State) (any, bool) {
 		if v.IsNil() {
-			return nil, true
+			return s.null()
 		}
-		if depth++; depth > maxDepth {
+		if !s.enter() {
 			return nil, false
 		}
 		object := make(map[string]any, v.Len())
 		for entry := v.MapRange(); entry.Next(); {
 			name := entry.Key().String()
-			item, ok := encode(entry.Value(), depth)
+			item, ok := encode(entry.Value(), s)
 			if !ok || !utf8.ValidString(name) {
 				return nil, false
 			}
 			object[name] = item
 		}
+		s.leave()
 		return object, true
 	}
 }
@@ -182,8 +204,8 @@ func (b *encoderBuilder) structure(t reflect.Type) encodeFunc {
 	for i := range fields {
 		encode[i] = b.build(fields[i].of)
 	}
-	return func(v reflect.Value, depth int) (any, bool) {
-		if depth++; depth > maxDepth {
+	return func(v reflect.Value, s *State) (any, bool) {
+		if !s.enter() {
 			return nil, false
 		}
 		object := make(map[string]any, len(fields))
@@ -192,12 +214,13 @@ func (b *encoderBuilder) structure(t reflect.Type) encodeFunc {
 			if fields[i].omitEmpty && empty(part) || fields[i].omitZero && zero(part) {
 				continue
 			}
-			item, ok := encode[i](part, depth)
+			item, ok := encode[i](part, s)
 			if !ok {
 				return nil, false
 			}
 			object[fields[i].name] = item
 		}
+		s.leave()
 		return object, true
 	}
 }
@@ -223,36 +246,36 @@ func zero(v reflect.Value) bool {
 	return v.IsZero()
 }
 
-func encodeBool(v reflect.Value, _ int) (any, bool) { return v.Bool(), true }
+func encodeBool(v reflect.Value, _ *State) (any, bool) { return v.Bool(), true }
 
-func encodeText(v reflect.Value, _ int) (any, bool) {
+func encodeText(v reflect.Value, _ *State) (any, bool) {
 	text := v.String()
 	return text, utf8.ValidString(text)
 }
 
-func encodeInt(v reflect.Value, _ int) (any, bool) {
+func encodeInt(v reflect.Value, _ *State) (any, bool) {
 	return json.Number(strconv.FormatInt(v.Int(), 10)), true
 }
 
-func encodeUint(v reflect.Value, _ int) (any, bool) {
+func encodeUint(v reflect.Value, _ *State) (any, bool) {
 	return json.Number(strconv.FormatUint(v.Uint(), 10)), true
 }
 
-func encodeFloat(v reflect.Value, _ int) (any, bool) {
+func encodeFloat(v reflect.Value, _ *State) (any, bool) {
 	text, ok := jsonvalue.FloatText(v.Float(), v.Type().Bits())
 	return json.Number(text), ok
 }
 
-func encodeNumber(v reflect.Value, _ int) (any, bool) {
+func encodeNumber(v reflect.Value, _ *State) (any, bool) {
 	number := json.Number(v.String())
 	return number, jsonvalue.ValidNumber(string(number)) // an empty one is written as 0
 }
 
-func encodeBytes(v reflect.Value, _ int) (any, bool) {
+func encodeBytes(v reflect.Value, _ *State) (any, bool) {
 	return base64.StdEncoding.EncodeToString(v.Bytes()), true
 }
 
-func encodeTime(v reflect.Value, _ int) (any, bool) {
+func encodeTime(v reflect.Value, _ *State) (any, bool) {
 	moment, ok := v.Interface().(time.Time)
 	if !ok {
 		return nil, false
@@ -261,20 +284,22 @@ func encodeTime(v reflect.Value, _ int) (any, bool) {
 	return string(text), err == nil
 }
 
-func encodeInterface(v reflect.Value, depth int) (any, bool) {
+func encodeInterface(v reflect.Value, s *State) (any, bool) {
 	if v.IsNil() {
-		return nil, true
+		return s.null()
 	}
-	plain, err := jsonvalue.CloneAt(v.Elem().Interface(), depth)
+	s.Null = true // who knows
+	plain, err := jsonvalue.CloneAt(v.Elem().Interface(), s.depth)
 	if err != nil {
 		return nil, false
 	}
-	return normal(plain, depth)
+	return normal(plain, s.depth)
 }
 
 // encodeForeign lets encoding/json write a value that writes itself.
-func encodeForeign(v reflect.Value, depth int) (any, bool) {
-	value, err := jsonvalue.CloneAt(v.Interface(), depth)
+func encodeForeign(v reflect.Value, s *State) (any, bool) {
+	s.Null = true // who knows
+	value, err := jsonvalue.CloneAt(v.Interface(), s.depth)
 	return value, err == nil
 }
 

@@ -3,10 +3,12 @@ package typed_test
 import (
 	"bytes"
 	"encoding/json"
+	"maps"
 	"math"
 	"math/big"
 	"net/netip"
 	"reflect"
+	"slices"
 	"testing"
 	"time"
 
@@ -45,8 +47,8 @@ type whole struct {
 	Part   part               `json:"part"`
 	Pointy *part              `json:"pointy"`
 	Floats map[string]float64 `json:"floats"`
-	hidden int
-	Skip   chan int `json:"-"`
+	hidden int                //nolint:unused // encoding/json passes it over
+	Skip   chan int           `json:"-"`
 }
 
 // foreign has fields that read and write themselves.
@@ -70,11 +72,13 @@ func long[T any](object map[string]any) (value T, err error) {
 	}
 	decoder := json.NewDecoder(bytes.NewReader(text))
 	decoder.UseNumber()
-	return value, decoder.Decode(&value)
+	err = decoder.Decode(&value)
+	return value, err
 }
 
 func short[T any](object map[string]any) (value T, ok bool) {
-	return value, typed.NewDecoder(reflect.TypeFor[T]()).Decode(object, reflect.ValueOf(&value).Elem())
+	ok = typed.NewDecoder(reflect.TypeFor[T]()).Decode(object, reflect.ValueOf(&value).Elem())
+	return value, ok
 }
 
 var everything = cmp.Exporter(func(reflect.Type) bool { return true })
@@ -100,7 +104,7 @@ func anyValue(depth int) *rapid.Generator[any] {
 		rapid.Just[any](nil), rapid.Bool().AsAny(), rapid.String().AsAny(), rapid.Int().AsAny(), rapid.IntRange(-9, 300).AsAny(), rapid.Uint64().AsAny(),
 		rapid.Float64().AsAny(), rapid.Float32().AsAny(), rapid.Uint8().AsAny(), rapid.SampledFrom([]any{
 			json.Number("1.0"), json.Number("-0"), json.Number("1e2"), json.Number("18446744073709551616"), json.Number("9007199254740993"),
-			4.0, -0.0, 1e300, "2024-02-29T12:00:00.5Z", "AP8=", "::1", math.MaxInt64, "5",
+			4.0, math.Copysign(0, -1), 1e300, "2024-02-29T12:00:00.5Z", "AP8=", "::1", math.MaxInt64, "5",
 		}),
 	)
 	if depth == 0 {
@@ -150,10 +154,11 @@ func TestDecodeReadsWhatWasWritten(t *testing.T) {
 }
 
 func makers() rapid.MakeConfig {
+	var channel chan int
 	return rapid.MakeConfig{Types: map[reflect.Type]*rapid.Generator[any]{
 		reflect.TypeFor[any]():         anyValue(2),
 		reflect.TypeFor[json.Number](): rapid.SampledFrom([]any{json.Number("7"), json.Number("-1.50")}),
-		reflect.TypeFor[chan int]():    rapid.Just[any]((chan int)(nil)),
+		reflect.TypeFor[chan int]():    rapid.Just[any](channel),
 		reflect.TypeFor[[]part]():      rapid.SampledFrom([]any{[]part(nil), []part{}, []part{{N: 1, Plain: "7"}}}),
 		reflect.TypeFor[*part]():       rapid.SampledFrom([]any{(*part)(nil), &part{N: 3, Any: 1, Texts: []name{"a"}}}),
 		reflect.TypeFor[time.Time]():   rapid.SampledFrom([]any{time.Time{}, time.Time{}.In(time.FixedZone("east", 3600)), time.Unix(0, 0), time.Date(12000, 1, 1, 0, 0, 0, 0, time.UTC)}),
@@ -164,7 +169,8 @@ func makers() rapid.MakeConfig {
 }
 
 func encodes[T any](t *rapid.T, value T) (ok bool) {
-	got, ok := typed.NewEncoder(reflect.TypeFor[T]()).Encode(reflect.ValueOf(&value).Elem())
+	var state typed.State
+	got, ok := typed.NewEncoder(reflect.TypeFor[T]()).Encode(reflect.ValueOf(&value).Elem(), &state)
 	if !ok {
 		return false
 	}
@@ -179,7 +185,23 @@ func encodes[T any](t *rapid.T, value T) (ok bool) {
 	if diff := cmp.Diff(want, got); diff != "" {
 		t.Fatalf("%#v (-encoding/json +ours):\n%s", value, diff)
 	}
+	if hasNull(got) && !state.Null {
+		t.Fatalf("%#v: nobody noticed the null", value)
+	}
 	return true
+}
+
+func hasNull(value any) bool {
+	switch value := value.(type) {
+	case nil:
+		return true
+	case []any:
+		return slices.ContainsFunc(value, hasNull)
+	case map[string]any:
+		return slices.ContainsFunc(slices.Collect(maps.Values(value)), hasNull)
+	default:
+		return false
+	}
 }
 
 func TestEncodeAgreesWithEncodingJSON(t *testing.T) {
@@ -229,10 +251,8 @@ func TestUnsure(t *testing.T) {
 			left
 			right
 		}](),
-		"embedded pointer": reflect.TypeFor[struct{ *left }](),
-		"odd name": reflect.TypeFor[struct {
-			A int `json:"a\\b"`
-		}](),
+		"embedded pointer":   reflect.TypeFor[struct{ *left }](),
+		"odd name":           reflect.StructOf([]reflect.StructField{{Name: "A", Type: reflect.TypeFor[int](), Tag: `json:"a\\b"`}}),
 		"number keys":        reflect.TypeFor[map[int]string](),
 		"pointer to pointer": reflect.TypeFor[**int](),
 		"channel":            reflect.TypeFor[chan int](),
@@ -281,7 +301,7 @@ func TestEncodeLeaves(t *testing.T) {
 		"channel inside": []any{make(chan int)},
 	} {
 		v := reflect.ValueOf(value)
-		if got, ok := typed.NewEncoder(v.Type()).Encode(v); ok {
+		if got, ok := typed.NewEncoder(v.Type()).Encode(v, &typed.State{}); ok {
 			t.Errorf("%s: %v", name, got)
 		}
 	}
@@ -294,7 +314,7 @@ func TestNothingIsShared(t *testing.T) {
 	if !ok {
 		t.Fatal("left to encoding/json")
 	}
-	value.Any.(map[string]any)["list"].([]any)[0].(map[string]any)["k"] = "changed" //nolint:forcetypeassert // of the inputs
+	value.Any.(map[string]any)["list"].([]any)[0].(map[string]any)["k"] = "changed"
 	if diff := cmp.Diff(map[string]any{"any": map[string]any{"list": []any{map[string]any{"k": "v"}}}}, object); diff != "" {
 		t.Errorf("the inputs changed:\n%s", diff)
 	}
