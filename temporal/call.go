@@ -198,7 +198,7 @@ func encodeInputs(moduleID string, in any, limit int) (json.RawMessage, error) {
 
 // largeInputs is from where on reading inputs once more takes too much of the
 // time that a workflow may run without a pause.
-const largeInputs = 1 << 20
+const largeInputs = 16 << 10
 
 // mayHoldToken is false for JSON in which no key can be the approval token's.
 func mayHoldToken(text []byte) bool {

@@ -66,6 +66,8 @@ func serve(t *testing.T, c client.Client, executor *apcore.Executor, opts worker
 	s.approvals, err = temporal.NewApprovals(c, temporal.ApprovalsOptions{Timeout: time.Minute})
 	must(t, err)
 	opts.StopTimeout = time.Second
+	// Large values on a slow machine are no deadlock.
+	opts.SDK.DeadlockDetectionTimeout = 30 * time.Second
 	w, err := worker.New(c, s.queue, executor, opts)
 	must(t, err)
 	for _, fn := range fns {
