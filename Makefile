@@ -82,6 +82,10 @@ test-short: ## Run the tests that need no server and no fixtures
 bench: server ## Run benchmarks (BENCH=regexp)
 	go test -run='^$$' -bench='$(BENCH)' -benchmem $(TESTFLAGS) ./...
 
+.PHONY: bench-tasks
+bench-tasks: server ## Measure the task store and tasks beside raw Temporal calls (TASK_BENCH_SIZES=1000,10000)
+	go test -run='^$$' -bench=BenchmarkTasks -benchtime=60x -timeout=2h -v $(TESTFLAGS) ./temporal
+
 .PHONY: fuzz
 fuzz: ## Run every fuzz target for a while (FUZZTIME=30s)
 	@for package in $$(go list ./apcore/... ./durable/...); do \

@@ -25,6 +25,9 @@ type TaskRecord struct {
 	// Deleted says that there is no such record any more. Engines that cannot
 	// remove a closed workflow at once show this in its place.
 	Deleted bool `json:"deleted,omitempty"`
+	// Reopened says that the record was saved again after a run of it had closed,
+	// so that the engine may still list that run.
+	Reopened bool `json:"reopened,omitempty"`
 	// Cut says that this is a head whose result or error text is not all there.
 	Cut bool `json:"cut,omitempty"`
 	// Owner names the manager that submitted the task; empty for stored records.

@@ -55,21 +55,23 @@ func (m *TaskManager) ListTasks(ctx context.Context, status *apcore.TaskStatus) 
 // record. It needs no worker itself. An unknown id fails with
 // GENERAL_INVALID_INPUT.
 func (m *TaskManager) Wait(ctx context.Context, taskID string) (*durable.TaskRecord, error) {
+	if m.store.checkTaskID(taskID) != nil {
+		return nil, taskNotFound(taskID)
+	}
 	for {
-		record, err := m.store.Record(ctx, taskID)
-		if err != nil {
-			return nil, err
-		}
-		if record == nil {
-			return nil, taskNotFound(taskID)
-		}
 		// How the workflow ended says the record.
 		waited := m.store.client.GetWorkflow(ctx, m.store.workflowID(taskID), "").Get(ctx, nil)
 		if ctx.Err() != nil {
 			return nil, ctx.Err()
 		}
-		if record, err = m.store.Record(ctx, taskID); err != nil || record == nil || record.Task.Status.Terminal() {
-			return record, err
+		record, err := m.store.Record(ctx, taskID)
+		switch {
+		case err != nil:
+			return nil, err
+		case record == nil:
+			return nil, taskNotFound(taskID)
+		case record.Task.Status.Terminal():
+			return record, nil
 		}
 		if unavailable := new(serviceerror.Unavailable); errors.As(waited, &unavailable) {
 			return nil, m.store.storeError(ctx, "get", taskID, waited)

@@ -51,12 +51,14 @@ func (s *TaskStore) deleteWhere(ctx context.Context, taskID string, expected fun
 
 // awaitDeletion returns once nobody can read the record. The server removes an
 // open workflow within milliseconds, but a closed one only after its next
-// checkpoint, half a minute after the close; then a tombstone takes its place.
+// checkpoint, half a minute after the close and more on a busy one; then a tombstone
+// takes its place, which also hides the runs that closed before.
 func (s *TaskStore) awaitDeletion(ctx context.Context, found *foundTask) error {
 	if found.open {
-		return s.awaitGone(ctx, found)
-	}
-	if time.Since(found.closed) > checkpointInterval {
+		if err := s.awaitGone(ctx, found); err != nil || !found.record.Reopened {
+			return err
+		}
+	} else if time.Since(found.closed) > checkpointInterval {
 		waiting, cancel := context.WithTimeout(ctx, goneTimeout)
 		defer cancel()
 		if s.awaitGone(waiting, found) == nil {

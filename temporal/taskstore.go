@@ -157,6 +157,7 @@ func (s *TaskStore) trySave(ctx context.Context, info *apcore.TaskInfo) (again b
 	case !stored.record.Deleted:
 		record.Place, record.Seq = stored.record.Place, stored.record.Seq+1
 	}
+	record.Reopened = true
 	if err := s.put(ctx, record, enumspb.WORKFLOW_ID_REUSE_POLICY_ALLOW_DUPLICATE); err != nil {
 		return isClosed(err), err
 	}

@@ -94,14 +94,14 @@ func (t *taskRun) run(ctx, callCtx workflow.Context) error {
 		result, err := t.attempt(callCtx)
 		if t.record.Task.Status.Terminal() { // cancelled meanwhile
 			t.late(ctx, err)
-			return nil
+			continue
 		}
 		if err == nil {
 			return t.complete(ctx, result)
 		}
 		if apcore.CodeOf(err) == apcore.CodeExecutionCancelled && ctx.Err() != nil {
 			t.end(ctx, apcore.TaskCancelled)
-			return nil
+			continue
 		}
 		if !t.again(ctx, callCtx, err) && !t.record.Task.Status.Terminal() {
 			return t.fail(ctx, err)
