@@ -3,6 +3,7 @@ package testsuite
 import (
 	"log/slog"
 	"testing"
+	"time"
 
 	"go.temporal.io/sdk/interceptor"
 	"go.temporal.io/sdk/log"
@@ -38,7 +39,12 @@ func NewEnvironment(tb testing.TB, executor *apcore.Executor) *sdktestsuite.Test
 	var suite sdktestsuite.WorkflowTestSuite
 	suite.SetLogger(log.NewStructuredLogger(slog.New(slog.DiscardHandler)))
 	environment := suite.NewTestWorkflowEnvironment()
-	environment.SetWorkerOptions(sdkworker.Options{Interceptors: []interceptor.WorkerInterceptor{prepare}})
+	environment.SetWorkerOptions(sdkworker.Options{
+		Interceptors: []interceptor.WorkerInterceptor{prepare},
+		// A workflow that really blocks is found all the same, a slow machine is not
+		// taken for one.
+		DeadlockDetectionTimeout: 20 * time.Second,
+	})
 	if err := hosted.Register(environment); err != nil {
 		tb.Fatal(err)
 	}
