@@ -306,7 +306,8 @@ func TestRequestKey(t *testing.T) {
 		}
 	}
 	o.wait(t, first)
-	if id := o.submit(t, submission); id != first || o.book.count() != 1 {
+	id := o.submit(t, submission)
+	if o.wait(t, id); id != first || o.book.count() != 1 {
 		t.Errorf("id %s after its end, %d executions", id, o.book.count())
 	}
 	submission.Inputs = map[string]any{"how": "fail"}
