@@ -114,4 +114,3 @@ func TestStaleRows(t *testing.T) {
 		}
 	}
 }
-
