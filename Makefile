@@ -41,6 +41,9 @@ TESTFLAGS ?=
 # Which benchmarks `make bench` runs.
 BENCH ?= .
 
+# How often `make bench-temporal` lets both sides take their turn.
+ROUNDS ?= 20
+
 # How long `make fuzz` runs each target.
 FUZZTIME ?= 30s
 
@@ -85,6 +88,10 @@ bench: server ## Run benchmarks (BENCH=regexp)
 .PHONY: bench-tasks
 bench-tasks: server ## Measure the task store and tasks beside raw Temporal calls (TASK_BENCH_SIZES=1000,10000)
 	go test -run='^$$' -bench=BenchmarkTasks -benchtime=60x -timeout=2h -v $(TESTFLAGS) ./temporal
+
+.PHONY: bench-temporal
+bench-temporal: server ## Measure calls against hand-written activities on a real server (ROUNDS=20)
+	go test -run='^$$' -bench='^BenchmarkTemporal' -benchtime=$(ROUNDS)x -timeout=20m $(TESTFLAGS) ./worker/
 
 .PHONY: fuzz
 fuzz: ## Run every fuzz target for a while (FUZZTIME=30s)

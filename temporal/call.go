@@ -145,7 +145,7 @@ func prepareCall(ctx workflow.Context, moduleID string, in any) (*call, error) {
 	if err != nil {
 		return nil, err
 	}
-	contextWire, err := apcore.EncodeJSON(s.contextWire())
+	contextWire, err := s.contextText()
 	if err != nil {
 		return nil, err
 	}
@@ -181,8 +181,8 @@ func encodeInputs(moduleID string, in any, limit int) (json.RawMessage, error) {
 	if err := durable.CheckSize(moduleID, "inputs", durable.EncodedSize(text), limit); err != nil {
 		return nil, err
 	}
-	if len(text) > largeInputs && text[0] == '{' && !mayHoldToken(text) {
-		return text, nil
+	if text[0] == '{' && !mayHoldToken(text) {
+		return text, nil // reading it once more would take time on every replay
 	}
 	object, err := apcore.DecodeObject(text)
 	if err != nil {
@@ -195,10 +195,6 @@ func encodeInputs(moduleID string, in any, limit int) (json.RawMessage, error) {
 	}
 	return text, nil
 }
-
-// largeInputs is from where on reading inputs once more takes too much of the
-// time that a workflow may run without a pause.
-const largeInputs = 16 << 10
 
 // mayHoldToken is false for JSON in which no key can be the approval token's.
 func mayHoldToken(text []byte) bool {

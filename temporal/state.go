@@ -20,9 +20,11 @@ type state struct {
 	// call; data is its public part and grows with what calls return.
 	context map[string]any
 	data    map[string]any
-	desk    *desk
-	limits  Limits
-	budget  *budget
+	// text is the context as JSON, nil when it has changed since.
+	text   json.RawMessage
+	desk   *desk
+	limits Limits
+	budget *budget
 	// locals remembers for this run where the units of modules run.
 	locals map[string]bool
 	audit  *auditor
@@ -83,9 +85,28 @@ func (s *state) nextCallID() string {
 	return s.info.WorkflowExecution.ID + "/" + s.runID() + "/" + strconv.Itoa(s.calls)
 }
 
+// contextWire leaves out what readers take for absent anyway, since it goes with
+// every call.
 func (s *state) contextWire() map[string]any {
-	s.context["data"] = s.data
+	if s.context["data"] = s.data; len(s.data) == 0 {
+		delete(s.context, "data")
+	}
+	if s.context["caller_id"] == nil {
+		delete(s.context, "caller_id")
+	}
 	return s.context
+}
+
+// contextText is the context as JSON. Requests share it: nobody may write to it.
+func (s *state) contextText() (json.RawMessage, error) {
+	if s.text == nil {
+		text, err := apcore.EncodeJSON(s.contextWire())
+		if err != nil {
+			return nil, err
+		}
+		s.text = text
+	}
+	return s.text, nil
 }
 
 // merge takes over the data a call returned. Calls merge workflow task by workflow
@@ -96,7 +117,7 @@ func (s *state) merge(changed map[string]json.RawMessage) error {
 		if err != nil {
 			return err
 		}
-		s.data[key] = value["v"]
+		s.data[key], s.text = value["v"], nil
 	}
 	return nil
 }

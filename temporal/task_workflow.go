@@ -93,7 +93,7 @@ func AdoptContext(ctx workflow.Context, wire []byte) error {
 	if err != nil {
 		return local(ctx, apcore.NewError(apcore.CodeInvalidInput, "the context of the run is no apcore context: %w", err))
 	}
-	s.context, s.data = object, map[string]any{}
+	s.context, s.data, s.text = object, map[string]any{}, nil
 	if data, ok := object["data"].(map[string]any); ok {
 		s.data = data
 	}
