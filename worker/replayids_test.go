@@ -68,7 +68,7 @@ func Tenfold(ctx workflow.Context) error {
 
 // Pitfalls 3 and 5: a replay makes not only the commands of the run but their
 // very contents, which the SDK does not compare: ids, times, contexts, grants and
-// the order in which ten approved calls went on, fifty times. Pitfall 30: the
+// the order in which ten approved calls went on, a hundred times. Pitfall 30: the
 // worker beside goes on working.
 func TestReplayRepeatsEveryID(t *testing.T) {
 	t.Parallel()
@@ -88,7 +88,7 @@ func TestReplayRepeatsEveryID(t *testing.T) {
 	if len(recorded) != 21 || s.ran.Load() != 11 {
 		t.Fatalf("%d units and %d effects of ten gated calls and one more", len(recorded), s.ran.Load())
 	}
-	for range 50 {
+	for range 100 {
 		time.Sleep(2 * time.Millisecond) // a clock that was asked would tell another time
 		heard := &eavesdropper{}
 		replayer, err := sdkworker.NewWorkflowReplayerWithOptions(sdkworker.WorkflowReplayerOptions{
