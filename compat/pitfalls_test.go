@@ -126,6 +126,8 @@ var skips = map[string]string{
 	"apcore/acl_file_test.go":                  "a file system without symbolic links",
 	"apcore/conformance_test.go":               "-short, which CI does not set",
 	"apcore/internal/schema/validator_test.go": "inputs that a generator drew and that are no case",
+	"apcore/internal/typed/typed_test.go":      "inputs that a generator drew and that are no case",
+	"apcore/performance_test.go":               "the race detector, which allocates",
 	"durable/inbox_test.go":                    "a step that a model test drew and that does not apply",
 	"durable/roundtrip_fuzz_test.go":           "inputs that a fuzzer drew and that are no case",
 	"temporal/taskstore_suite_test.go":         "-short, which CI does not set",
