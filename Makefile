@@ -77,6 +77,10 @@ test: server ## Run all tests: unit, Temporal's test environment, a real dev ser
 	go test $(RACE) -count=1 -timeout=20m $(TESTFLAGS) ./...
 	$(IN_SERVER) go test -count=1 -timeout=10m $(TESTFLAGS) ./...
 
+.PHONY: soak
+soak: server ## Run the long tests at their full length, which the race detector makes too slow
+	go test -count=1 -timeout=15m -run='Storm|LongLoop|DecisionsOverManyRuns' ./temporal ./worker ./durable
+
 .PHONY: test-short
 test-short: ## Run the tests that need no server and no fixtures
 	go test -short $(TESTFLAGS) ./...

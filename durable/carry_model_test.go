@@ -30,6 +30,8 @@ type model struct {
 	rejoin  bool
 	carried durable.Carried
 	steps   *int
+	// cancelled says that the call was, while it waited.
+	cancelled bool
 	// said is everything that was accepted, in order.
 	said []durable.Decision
 }
@@ -68,12 +70,19 @@ func (m *model) AwaitDecision(request durable.CallRequest, approval durable.Appr
 	m.rejoin = false
 	for range rapid.IntRange(0, 6).Draw(m.t, "moves") {
 		*m.steps++
-		switch rapid.IntRange(0, 3).Draw(m.t, "move") {
+		switch rapid.IntRange(0, 11).Draw(m.t, "move") {
 		case 0:
 			m.now = m.now.Add(time.Duration(rapid.IntRange(0, 15).Draw(m.t, "hours")) * time.Hour)
-		case 1, 2:
+		case 1, 2, 3, 4, 5, 6:
 			m.somebodyDecides(approval.ApprovalID)
-		case 3:
+		case 7, 8:
+			m.restart()
+		case 9:
+			m.inbox.Cancel(approval.ApprovalID)
+			m.cancelled = true
+			m.somebodyDecides(approval.ApprovalID) // too late
+			return durable.Decision{}, &durable.Failure{Err: apcore.NewError(apcore.CodeExecutionCancelled, "cancelled"), NotStarted: true}
+		default:
 			standing, _ := m.inbox.Get(approval.ApprovalID)
 			var err error
 			m.carried, err = request.Carry(standing)
@@ -92,6 +101,15 @@ func (m *model) must(err error) {
 	if err != nil {
 		m.t.Fatal(err)
 	}
+}
+
+// restart is a new worker that rebuilds the run: nothing but JSON survives.
+func (m *model) restart() {
+	text, err := json.Marshal(m.inbox.State())
+	m.must(err)
+	var state durable.InboxState
+	m.must(json.Unmarshal(text, &state))
+	m.inbox = durable.NewInbox(state)
 }
 
 // somebodyDecides: the requester, strangers and repeats included.
@@ -129,7 +147,7 @@ func (m *model) over(request durable.CallRequest) error {
 	return err
 }
 
-// Targets 9, 17, 18 and 21 together: over a hundred thousand random steps a call
+// Targets 9, 17, 18 and 21 together, with cancellation and restarts: over a hundred thousand random steps a call
 // has at most one effect, never without enough approvers of whom none asked,
 // never after a rejection, and never with arguments that nobody approved.
 func TestDecisionsOverManyRuns(t *testing.T) {
@@ -177,6 +195,9 @@ func (m *model) check(quorum int, ran []transferInput, err error) {
 	}
 	if len(ran) == 0 {
 		return
+	}
+	if m.cancelled {
+		m.t.Fatal("a cancelled call ran")
 	}
 	approvers, amounts := map[string]bool{}, map[int64]bool{}
 	for _, d := range m.said {

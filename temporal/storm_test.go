@@ -136,8 +136,8 @@ func (c *crowd) repeat() {
 func TestDecisionStormOverContinueAsNew(t *testing.T) {
 	t.Parallel()
 	total := int64(10_000)
-	if testing.Short() {
-		total = 500
+	if testing.Short() || underRace {
+		total = 1000
 	}
 	book := &ledger{}
 	people := &crowd{random: rand.New(rand.NewPCG(1, 2))} //nolint:gosec // a test that can be repeated

@@ -206,8 +206,8 @@ func Lanes(ctx workflow.Context, from, total int) (int, error) {
 func TestLongLoop(t *testing.T) {
 	t.Parallel()
 	total := 5000
-	if testing.Short() {
-		total = 100
+	if testing.Short() || underRace {
+		total = 500
 	}
 	s := newSite(t, Lanes)
 	run := s.start(t.Context(), Lanes, 0, total)
