@@ -79,7 +79,7 @@ test: server ## Run all tests: unit, Temporal's test environment, a real dev ser
 
 .PHONY: soak
 soak: server ## Run the long tests at their full length, which the race detector makes too slow
-	go test -count=1 -timeout=15m -run='Storm|LongLoop|DecisionsOverManyRuns' ./temporal ./worker ./durable
+	go test -count=1 -timeout=15m -run='Storm|LongLoop|DecisionsOverManyRuns|FiftyMegabytes|DefaultLimitsPass' ./temporal ./worker ./durable
 
 .PHONY: test-short
 test-short: ## Run the tests that need no server and no fixtures

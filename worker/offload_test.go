@@ -84,7 +84,10 @@ func Offloaded(ctx workflow.Context, text string) (int, error) {
 // references only, and sizes beyond the limit are still an error.
 func TestFiftyMegabytes(t *testing.T) {
 	t.Parallel()
-	const size = 50_000_000
+	size := 50_000_000
+	if underRace { // which takes minutes for it; the long tests run it whole
+		size = 5_000_000
+	}
 	storage := converter.ExternalStorage{Drivers: []converter.StorageDriver{fileStorage{t.TempDir()}}, PayloadSizeThreshold: 64 * kib}
 	c := testsuite.DevServer(t).Client(t, client.Options{
 		ExternalStorage: storage, Interceptors: []interceptor.ClientInterceptor{temporal.NewClientInterceptor()},
@@ -123,8 +126,10 @@ func TestFiftyMegabytes(t *testing.T) {
 	if n := s.events(run.GetID())[enums.EVENT_TYPE_WORKFLOW_TASK_FAILED]; n > 0 {
 		t.Errorf("%d workflow tasks failed", n)
 	}
-	if _, err := s.sendSized(t, "inputs", temporal.DefaultMaxOffloadedBytes); temporal.AsError(err).Code != durable.CodePayloadTooLarge {
-		t.Errorf("beyond the limit: %v", err)
+	if !underRace {
+		if _, err := s.sendSized(t, "inputs", temporal.DefaultMaxOffloadedBytes); temporal.AsError(err).Code != durable.CodePayloadTooLarge {
+			t.Errorf("beyond the limit: %v", err)
+		}
 	}
 	// Many large calls at once: each counts no more than the threshold.
 	run = s.start(t.Context(), FanOut, 20, 1_000_000)
